@@ -1,0 +1,180 @@
+"""Every value that flows between the stages.
+
+images ─ data ─▶ Picture ─ encode ─▶ Features ─▶ Descriptors ─ store, index ─▶ Ranking ─ search ─▶ Hit
+                                                                              └ verify ─▶ Match ─▶ Evidence
+
+Conventions: ids are strings; a higher score is better; boxes are (x0, y0, x1, y1) in pixels of the
+original image after EXIF rotation; arrays state their shape and dtype where they are declared.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Box = tuple[float, float, float, float]
+Attribute = str | int | float | bool
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ImageRef:
+    """Where an image is and what is known about it before it is decoded."""
+
+    id: str
+    path: Path
+    box: Box | None = None
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # label, lat, lon, set, …
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A decoded image. `pixels` may be smaller than `size` when a large file was decoded reduced."""
+
+    ref: ImageRef
+    pixels: NDArray[np.uint8]  # [H, W, 3] RGB
+    size: tuple[int, int]  # width and height of the original, after EXIF rotation
+    sha256: str = ""  # of the file's bytes
+    bytes: int = 0
+    modified_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that was passed over, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is true of one query: `grades` above 0 are positives; `ignored` ids leave the ranking."""
+
+    grades: Mapping[str, int]
+    ignored: frozenset[str] = frozenset()
+    boxes: Mapping[str, Box] = field(default_factory=dict)  # where the thing is in a positive, if known
+
+
+@dataclass(frozen=True)
+class Dataset:
+    name: str
+    database: tuple[ImageRef, ...]
+    queries: tuple[ImageRef, ...]
+    judgements: Mapping[str, Judgement]  # by query id; a query without positives has no grades
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a backbone gives for a batch of images of one shape.
+
+    A dense backbone fills `grid`; one that detects key points fills `points` and gives batches of one.
+    """
+
+    ids: tuple[str, ...]
+    patches: NDArray[Any]  # [B, N, D] float32 (uint8 for SIFT)
+    sizes: NDArray[np.int32]  # [B, 2] width, height of the original
+    grid: tuple[int, int] | None = None  # rows, columns; N = rows × columns
+    points: FloatArray | None = None  # [B, N, 4] x, y, size, angle in pixels of the original
+    cls: FloatArray | None = None  # [B, D]
+    attention: FloatArray | None = None  # [B, N]
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """Rows that describe images: one row an image or many, row `i` belonging to `ids[owners[i]]`."""
+
+    ids: tuple[str, ...]
+    vectors: NDArray[Any]  # [n, D]
+    owners: NDArray[np.int32]  # [n], not decreasing
+    boxes: FloatArray | None = None  # [n, 4]
+    weights: FloatArray | None = None  # [n]
+    points: FloatArray | None = None  # [n, 4] x, y, size, angle of a local feature
+    words: NDArray[np.int32] | None = None  # [n] visual word
+    space: str = ""  # fingerprint of the encoding; rows of two spaces are never compared
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    query_id: str
+    ids: tuple[str, ...]
+    scores: FloatArray  # [n], not increasing
+    boxes: Mapping[str, Box] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
+
+
+@dataclass(frozen=True)
+class Match:
+    """Local features of a query and an image that one geometric model explains."""
+
+    query_id: str
+    image_id: str
+    inliers: int
+    transform: NDArray[np.float64]  # [3, 3] query → image; the fundamental matrix when model says so
+    points: FloatArray  # [inliers, 4] x, y in the query, x, y in the image
+    model: str = "homography"  # homography | fundamental
+    tentative: int = 0  # matches before the model
+
+
+@dataclass(frozen=True)
+class Evidence:
+    query_id: str
+    image_id: str
+    box: Box | None = None
+    heat: FloatArray | None = None  # [h, w] in 0..1 over the image
+    match: Match | None = None
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One answer of a search."""
+
+    id: str
+    path: Path
+    score: float
+    probability: float  # that query and image show the very same thing
+    box: Box | None = None
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=dict)  # stage → its score
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plug-in by name, with its settings."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One way to describe an image. Branches with the same encoder share its forward pass.
+
+    `weight` is the branch's say in the shortlist; 0 keeps its rows for reranking alone.
+    """
+
+    encoder: Choice
+    descriptor: Choice
+    transforms: tuple[Choice, ...] = ()
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    branches: tuple[Branch, ...]
+    data: Choice | None = None
+    fusion: Choice | None = None
+    store: Choice = Choice("lance")
+    index: Choice = Choice("exact")
+    rerankers: tuple[Choice, ...] = ()
+    metrics: tuple[str, ...] = ()
+    train: Choice | None = None
