@@ -10,12 +10,13 @@ original image after EXIF rotation; arrays state their shape and dtype where the
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
+Role = Literal["database", "query"]  # the two sides of a search may be encoded differently
 Attribute = str | int | float | bool
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -99,6 +100,16 @@ class Descriptors:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+
+@dataclass(frozen=True)
+class Query:
+    """An encoded query: one Descriptors a branch, all of the same single image."""
+
+    id: str
+    size: tuple[int, int]  # width and height of the original
+    outline: Box  # what is looked for: the box that was given, or the whole image
+    descriptors: tuple[Descriptors, ...]
 
 
 @dataclass(frozen=True)

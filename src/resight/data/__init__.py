@@ -1,0 +1,1 @@
+"""Where images and truth come from: files and folders in, Pictures and Datasets out."""

@@ -1,0 +1,1 @@
+"""Why an answer was given: boxes, match lines and heat maps on pixels, and one HTML page that shows them."""

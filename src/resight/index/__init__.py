@@ -1,0 +1,32 @@
+"""Indexes: how stored rows are found.
+
+An index is derived from the store: it can be thrown away and made again. `create` writes it to a folder
+from chunks of rows, `open` maps it from there; both give a Searcher. Anything that does not fit in memory
+stays on disk and is mapped.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from resight import plugins
+from resight.types import Descriptors, Ranking
+
+Chunks = Callable[[], Iterator[Descriptors]]  # may be run through more than once
+
+
+class Searcher(Protocol):
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        """The best min(k, size) images, ties broken by id; only `allowed` ones when that is given."""
+        ...
+
+
+class Index(Protocol):
+    def create(self, chunks: Chunks, folder: Path) -> Searcher: ...
+
+    def open(self, folder: Path) -> Searcher: ...
+
+
+def build(name: str, **settings: Any) -> Index:
+    index: Index = plugins.load(__name__, name, settings)
+    return index

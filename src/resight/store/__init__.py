@@ -1,0 +1,95 @@
+"""Where descriptors and metadata are kept, one folder a collection.
+
+In go `Record`s, one an image with the descriptors of every branch; out come `ImageRecord`s and `Descriptors`.
+
+A store shows the collection as it was when it was opened, last refreshed or last written to by this store;
+an iterator keeps the state it started with. Whoever calls a `Writer` method holds the writer lock (resight.lock).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+from resight import plugins
+from resight.types import Attribute, Descriptors
+
+Field = Literal["boxes", "weights", "points", "words"]
+FIELDS: tuple[Field, ...] = ("boxes", "weights", "points", "words")
+KEEP = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the vectors of one branch look like. With `space` given, rows of another space are refused."""
+
+    dtype: str  # a numpy name: uint8, float16, float32, …
+    dim: int
+    space: str = ""
+
+
+@dataclass(frozen=True)
+class ImageRecord:
+    """What is kept about an image beside its descriptors."""
+
+    id: str
+    path: Path  # absolute
+    sha256: str
+    bytes: int
+    modified_ns: int
+    size: tuple[int, int]  # width, height
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One image as it is written: `descriptors[b]` holds the rows of branch b, of this image alone."""
+
+    image: ImageRecord
+    descriptors: tuple[Descriptors, ...]
+
+
+class Reader(Protocol):
+    def __len__(self) -> int:
+        """The number of images."""
+
+    def metadata(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
+        """All images, or those asked for in the order asked; an id that is not there is a CollectionError."""
+
+    def descriptors(
+        self, branch: int, ids: Sequence[str] | None = None, *, fields: Sequence[Field] = FIELDS, batch: int = 256
+    ) -> Iterator[Descriptors]:
+        """Rows of one branch, `batch` images at a time; images and their order as in `metadata`.
+
+        Of the optional parts only `fields` are read; the others are None.
+        """
+
+    def refresh(self) -> bool:
+        """Go to the newest state of the collection; true when another process had changed it."""
+
+
+class Writer(Protocol):
+    def write(self, records: Sequence[Record]) -> None:
+        """Store all of the records or none; an id that is there already is replaced."""
+
+    def remove(self, ids: Sequence[str]) -> int:
+        """Remove images; gives how many were there."""
+
+    def compact(self, keep: timedelta = KEEP) -> None:
+        """Merge small files, and free the space of states that were replaced more than `keep` ago.
+
+        A process that still reads such a state gets a CollectionError; nothing is lost if this is killed.
+        """
+
+
+class Store(Reader, Writer, Protocol):
+    @property
+    def layout(self) -> tuple[Layout, ...]:
+        """One a branch."""
+
+
+def build(name: str, *, folder: Path, layout: Sequence[Layout] = (), **settings: Any) -> Store:
+    """The store in `folder`. With a `layout` it is created when missing; without, it has to be there."""
+    settings = {"folder": folder, "layout": tuple(layout), **settings}
+    return cast(Store, plugins.load(__name__, name, settings))

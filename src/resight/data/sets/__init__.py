@@ -1,0 +1,17 @@
+"""Data sets, one a file: the folder that holds them in, a Dataset with its truth out."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from resight import plugins
+from resight.types import Dataset
+
+
+class DataSource(Protocol):
+    def load(self, root: Path) -> Dataset:
+        """The data set at `root`; images are named, not decoded."""
+
+
+def build(name: str, **settings: Any) -> DataSource:
+    source: DataSource = plugins.load("resight.data.sets", name, settings)
+    return source

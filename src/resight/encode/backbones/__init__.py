@@ -1,0 +1,21 @@
+"""Backbones: pictures → Features."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from resight import plugins
+from resight.types import Features, Picture
+
+
+class Backbone(Protocol):
+    max_side: int | None  # pictures larger than this may be decoded reduced; None: full size is wanted
+    fingerprint: str  # settings and weights: whatever changes the features changes it
+
+    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
+        """Features of every picture, in order, in batches of one shape."""
+        ...
+
+
+def build(name: str, **settings: Any) -> Backbone:
+    backbone: Backbone = plugins.load(__name__, name, settings)
+    return backbone

@@ -1,0 +1,115 @@
+"""A file (`read`) or uploaded bytes (`read_bytes`) in, a Picture out; `crop` cuts a Picture to a box.
+
+A file is read once: its bytes are hashed and then decoded from memory. Only regular files are opened, so a
+named pipe or a device never blocks. Every failure is an ImageError whose `problem` names path and reason.
+"""
+
+import hashlib
+import math
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from resight.data.decode import MAX_PIXELS, Decoded, decode
+from resight.errors import BoxError, ImageError
+from resight.types import Box, ImageRef, Picture
+
+SUFFIXES = frozenset(
+    [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm", ".jp2"]
+)
+MAX_BYTES = 2 * 1024**3
+MIN_CROP = 8  # pixels a side in the original; less than this shows nothing that could be recognised
+
+
+def read(ref: ImageRef, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
+    """The image at `ref.path`, upright; `ref.box` does not crop it."""
+    data, modified_ns = read_file(ref.path)
+    decoded = decode(data, str(ref.path), max_side, max_pixels)
+    return _assemble(ref, data, decoded, modified_ns)
+
+
+def read_bytes(data: bytes, id: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
+    """The image in `data`, such as an upload; messages call it `id`."""
+    return _assemble(ImageRef(id, Path(id)), data, decode(data, id, max_side, max_pixels), 0)
+
+
+def read_file(path: Path) -> tuple[bytes, int]:
+    """All bytes of a regular file, and when it was last changed (ns)."""
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise _refuse(path, "it is not a regular file", "a pipe, a socket or a device")
+            if status.st_size > MAX_BYTES:
+                raise _refuse(path, "the file is too large", f"{status.st_size:,} bytes")
+            return file.read(), status.st_mtime_ns
+    except FileNotFoundError as error:
+        raise _refuse(path, "there is no such file", "nothing at that path") from error
+    except IsADirectoryError as error:
+        raise _refuse(path, "it is a folder", "a folder") from error
+    except PermissionError as error:
+        raise _refuse(path, "permission denied", str(error)) from error
+    except (OSError, ValueError) as error:
+        raise _refuse(path, getattr(error, "strerror", None) or str(error), str(error)) from error
+
+
+def crop(picture: Picture, box: Box) -> Picture:
+    """The part of `picture` inside `box` (pixels of the original), widened to whole pixels.
+
+    The result's `size` is that of the part, and its `ref.box` says where in the original it lies.
+    """
+    width, height = picture.size
+    x0, y0, x1, y1 = box
+    if not all(math.isfinite(value) for value in box) or x0 >= x1 or y0 >= y1:
+        raise _refuse_box("the box is not a box", box, picture, "finite x0 < x1 and y0 < y1")
+    if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
+        raise _refuse_box("the box lies outside the image", box, picture, "a box that overlaps the image")
+    left, top = math.floor(max(x0, 0)), math.floor(max(y0, 0))
+    right, bottom = math.ceil(min(x1, width)), math.ceil(min(y1, height))
+    if right - left < MIN_CROP or bottom - top < MIN_CROP:
+        raise _refuse_box("the box is too small", box, picture, f"at least {MIN_CROP} pixels a side in the image")
+    rows = _scale_span(top, bottom, picture.pixels.shape[0] / height)
+    columns = _scale_span(left, right, picture.pixels.shape[1] / width)
+    return replace(
+        picture,
+        ref=replace(picture.ref, box=(float(left), float(top), float(right), float(bottom))),
+        pixels=picture.pixels[rows, columns].copy(),
+        size=(right - left, bottom - top),
+    )
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _scale_span(start: int, stop: int, scale: float) -> slice:
+    """A span of original pixels in pixels of a reduced image; never empty."""
+    first = math.floor(start * scale + 1e-9)
+    return slice(first, max(first + 1, math.ceil(stop * scale - 1e-9)))
+
+
+def _assemble(ref: ImageRef, data: bytes, decoded: Decoded, modified_ns: int) -> Picture:
+    if decoded.position and not {"lat", "lon"} & set(ref.attributes):
+        lat, lon = decoded.position
+        ref = replace(ref, attributes={**ref.attributes, "lat": lat, "lon": lon})
+    return Picture(ref, decoded.pixels, decoded.size, hashlib.sha256(data).hexdigest(), len(data), modified_ns)
+
+
+def _refuse(path: Path, reason: str, actual: str) -> ImageError:
+    return ImageError(
+        f"cannot read {path}: {reason}",
+        expected=f"a readable file of at most {MAX_BYTES:,} bytes",
+        actual=actual,
+        fix="check the path and who may read it",
+    )
+
+
+def _refuse_box(problem: str, box: Box, picture: Picture, expected: str) -> BoxError:
+    width, height = picture.size
+    return BoxError(
+        f"{problem} ({picture.ref.id} is {width} × {height} pixels)",
+        expected=expected,
+        actual=", ".join(f"{value:g}" for value in box),
+        fix="give x0, y0, x1, y1 in pixels of the upright original",
+    )

@@ -1,0 +1,118 @@
+"""A folder of images in, references (`walk`) or a Dataset with a database and no queries (`load`) out.
+
+An id is the path below the root, with forward slashes. The walk is recursive and in order of name. It leaves
+out hidden files and folders, folders that end in `.resight` and files that are not named as images. Links are
+followed; a folder that can be reached in two ways is walked once, so a loop of links ends.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from resight.data.images import SUFFIXES
+from resight.errors import InputError
+from resight.types import Dataset, ImageRef, Skipped
+
+
+@dataclass(frozen=True)
+class Config:
+    labels: bool = False  # the label of an image is the name of the folder that it lies in
+
+
+def build(config: Config) -> "FolderSource":
+    return FolderSource(config)
+
+
+@dataclass(frozen=True)
+class FolderSource:
+    config: Config
+
+    def load(self, root: Path) -> Dataset:
+        images = [found for found in walk(root) if isinstance(found, ImageRef)]
+        if not images:
+            raise InputError(
+                f"no images in {root}",
+                expected=f"files that end in {', '.join(sorted(SUFFIXES))}",
+                actual="none, hidden files and folders not counted",
+                fix="check the path",
+            )
+        if self.config.labels:
+            images = [replace(ref, attributes={"label": ref.path.absolute().parent.name}) for ref in images]
+        return Dataset(name=root.absolute().name, database=tuple(images), queries=(), judgements={})
+
+
+def walk(root: Path) -> Iterator[ImageRef | Skipped]:
+    """Every image at or below `root`, and what had to be passed over; one listing a level is held."""
+    status = _look_up(root)
+    if status is not None and stat.S_ISREG(status.st_mode):
+        return iter([ImageRef(root.name, root)])
+    if status is None or not stat.S_ISDIR(status.st_mode):
+        raise InputError(
+            f"there is no image or folder {root}",
+            expected="a folder of images, or one image",
+            actual="nothing that can be opened" if status is None else "neither a file nor a folder",
+            fix="check the path",
+        )
+    return _walk_folder(root)
+
+
+def _walk_folder(root: Path) -> Iterator[ImageRef | Skipped]:
+    visited: set[tuple[int, int]] = set()
+    pending: list[Iterator[Path]] = [iter([root])]  # a stack, because folders nest deeper than Python's calls may
+    while pending:
+        path = next(pending[-1], None)
+        if path is None:
+            pending.pop()
+            continue
+        status = _look_up(path)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            if path.suffix.lower() in SUFFIXES:
+                yield _refer(path, root, status)
+        elif (status.st_dev, status.st_ino) not in visited and (path.suffix != ".resight" or path == root):
+            visited.add((status.st_dev, status.st_ino))
+            listing = _list_folder(path)
+            if isinstance(listing, Skipped):
+                yield listing
+            else:
+                pending.append(iter(listing))
+
+
+def _look_up(path: Path) -> os.stat_result | None:
+    """What is at `path`, links followed; None when that leads nowhere or is not allowed."""
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None
+
+
+def _list_folder(folder: Path) -> list[Path] | Skipped:
+    if not _is_utf8(folder):
+        return Skipped(_show(folder), "its name is not valid UTF-8")
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        return Skipped(_show(folder), f"the folder cannot be read: {error.strerror}")
+
+
+def _refer(path: Path, root: Path, status: os.stat_result | None) -> ImageRef | Skipped:
+    if not _is_utf8(path):
+        return Skipped(_show(path), "its name is not valid UTF-8")
+    if status is None:
+        return Skipped(_show(path), "a link that leads nowhere, or it may not be looked up")
+    if not stat.S_ISREG(status.st_mode):
+        return Skipped(_show(path), "it is not a regular file")
+    return ImageRef(path.relative_to(root).as_posix(), path)
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        path.name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _show(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

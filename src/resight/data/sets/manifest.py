@@ -1,0 +1,146 @@
+"""A manifest (CSV or JSON lines) in, a Dataset with its truth out; resight.data.manifest_rows has the columns.
+
+`refs` streams the images of the database, for indexing. What is true of a query, first that applies:
+1. its `positives`;
+2. when it has a label: the database images with the same label;
+3. when it has lat and lon: the database images within `within_metres`.
+A query that is in the database too (role `both`) is neither a positive nor a mistake for itself: it is ignored.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.data.manifest_cells import Place
+from resight.data.manifest_rows import SUFFIXES, Row, read_rows
+from resight.errors import ManifestError
+from resight.geodesy import metres_between
+from resight.types import Dataset, ImageRef, Judgement
+
+METRES_A_DEGREE = 110_000.0  # of latitude, a little less than the truth, so that no neighbour is lost
+
+
+@dataclass(frozen=True)
+class Config:
+    within_metres: float = 25.0
+
+
+def build(config: Config) -> "ManifestSource":
+    return ManifestSource(config)
+
+
+@dataclass(frozen=True)
+class ManifestSource:
+    config: Config
+
+    def load(self, root: Path) -> Dataset:
+        """The data set that a manifest describes; `root` is the file, or a folder with one called `manifest`."""
+        path = _find_manifest(root)
+        rows = list(read_rows(path))
+        database = tuple(row.ref for row in rows if row.role != "query")
+        known = frozenset(ref.id for ref in database)
+        labels = _group_by_label(database)
+        places = _Places.of(database)
+        judgements: dict[str, Judgement] = {}
+        for row in rows:
+            _check_ids(row, known, path)
+            if row.role != "database":
+                judgements[row.ref.id] = _judge(row, labels, places, self.config.within_metres)
+        queries = tuple(row.ref for row in rows if row.role != "database")
+        return Dataset(path.stem, database, queries, judgements)
+
+
+def refs(path: Path) -> Iterator[ImageRef]:
+    """The database images of a manifest, one by one."""
+    return (row.ref for row in read_rows(path) if row.role != "query")
+
+
+def _find_manifest(root: Path) -> Path:
+    if not root.is_dir():
+        return root
+    for suffix in SUFFIXES:
+        if (root / f"manifest{suffix}").is_file():
+            return root / f"manifest{suffix}"
+    raise ManifestError(
+        f"no manifest in {root}",
+        expected=f"manifest{', manifest'.join(SUFFIXES)}",
+        actual="none of them",
+        fix="name the manifest's file itself",
+    )
+
+
+def _check_ids(row: Row, known: frozenset[str], path: Path) -> None:
+    for column, ids in (("positives", row.positives or {}), ("ignored", row.ignored), ("positive_boxes", row.boxes)):
+        for id in ids:
+            if id not in known:
+                problem = f"{column} names {id!r}, which is not in the database"
+                fix = "correct the id, or give its row the role database or both"
+                raise Place(path, row.line).refuse(problem, "ids of database rows", repr(id), fix)
+
+
+def _judge(row: Row, labels: Mapping[str, Mapping[str, int]], places: "_Places", within: float) -> Judgement:
+    id, attributes = row.ref.id, row.ref.attributes
+    if row.positives is not None:
+        grades: Mapping[str, int] = row.positives
+    elif "label" in attributes:
+        grades = _Others(labels.get(str(attributes["label"]), {}), id)
+    elif "lat" in attributes:
+        near = places.within(float(attributes["lat"]), float(attributes["lon"]), within)
+        grades = {other: 1 for other in near if other != id}
+    else:
+        grades = {}
+    itself = {id} if row.role == "both" and id not in grades else set()
+    return Judgement(grades, row.ignored | itself, row.boxes)
+
+
+def _group_by_label(database: tuple[ImageRef, ...]) -> dict[str, dict[str, int]]:
+    groups: dict[str, dict[str, int]] = defaultdict(dict)
+    for ref in database:
+        if "label" in ref.attributes:
+            groups[str(ref.attributes["label"])][ref.id] = 1
+    return groups
+
+
+class _Others(Mapping[str, int]):
+    """The members of a group but one. A view: a copy a query would take the square of a large group."""
+
+    def __init__(self, members: Mapping[str, int], left_out: str) -> None:
+        self._members, self._left_out = members, left_out
+
+    def __getitem__(self, id: str) -> int:
+        if id == self._left_out:
+            raise KeyError(id)
+        return self._members[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return (id for id in self._members if id != self._left_out)
+
+    def __len__(self) -> int:
+        return len(self._members) - (self._left_out in self._members)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Database images with a position, by latitude, so that a query looks at its own band of latitude only."""
+
+    ids: tuple[str, ...]
+    lats: NDArray[np.float64]
+    lons: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, database: tuple[ImageRef, ...]) -> "_Places":
+        placed = [ref for ref in database if "lat" in ref.attributes]
+        placed.sort(key=lambda ref: float(ref.attributes["lat"]))
+        lats = np.array([ref.attributes["lat"] for ref in placed], np.float64)
+        lons = np.array([ref.attributes["lon"] for ref in placed], np.float64)
+        return cls(tuple(ref.id for ref in placed), lats, lons)
+
+    def within(self, lat: float, lon: float, metres: float) -> list[str]:
+        margin = metres / METRES_A_DEGREE
+        first, last = np.searchsorted(self.lats, (lat - margin, lat + margin + 1e-9))
+        distances = metres_between(lat, lon, self.lats[first:last], self.lons[first:last])
+        return [self.ids[first + row] for row in np.flatnonzero(distances <= metres)]

@@ -1,0 +1,73 @@
+"""RootSIFT: key points and their descriptors, without any learnt weights.
+
+In: pictures. Out: Features with `points` [1, N, 4] and `patches` [1, N, 128] float32 of unit length.
+RootSIFT is the square root of the L1-normalised SIFT histogram (Arandjelović and Zisserman, CVPR 2012):
+its dot product is the Hellinger kernel of the histograms.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from resight.types import Features, FloatArray, Picture
+
+DIMENSIONS = 128
+
+
+@dataclass(frozen=True)
+class Config:
+    features: int = 1500  # at most, the strongest first
+    contrast: float = 0.03  # lower finds more key points on flat surfaces
+    max_side: int = 800  # larger images are reduced to this before detection
+
+
+def build(config: Config) -> "Sift":
+    return Sift(config)
+
+
+class Sift:
+    def __init__(self, config: Config) -> None:
+        self.max_side: int | None = config.max_side
+        self.fingerprint = f"sift(features={config.features}, contrast={config.contrast}, max_side={config.max_side})"
+        self._limit = config.features
+        self._side = config.max_side
+        self._detector = cv2.SIFT_create(nfeatures=config.features, contrastThreshold=config.contrast)
+
+    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
+        for picture in pictures:
+            points, descriptors = self._detect(picture)
+            yield Features(
+                ids=(picture.ref.id,),
+                patches=descriptors[None],
+                points=points[None],
+                sizes=np.array([picture.size], dtype=np.int32),
+            )
+
+    def _detect(self, picture: Picture) -> tuple[FloatArray, FloatArray]:
+        grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._side)
+        key_points, histograms = self._detector.detectAndCompute(grey, None)
+        if histograms is None or len(key_points) == 0:
+            return np.zeros((0, 4), np.float32), np.zeros((0, DIMENSIONS), np.float32)
+        points = np.array([(*point.pt, point.size, point.angle) for point in key_points], dtype=np.float32)
+        # The scale back to the original differs by a rounding between the axes: each gets its own.
+        scale_x, scale_y = picture.size[0] / grey.shape[1], picture.size[1] / grey.shape[0]
+        points[:, :3] *= np.array([scale_x, scale_y, (scale_x * scale_y) ** 0.5], dtype=np.float32)
+        # OpenCV may exceed nfeatures when responses tie at the cut.
+        return points[: self._limit], root_sift(histograms)[: self._limit]
+
+
+def root_sift(histograms: FloatArray) -> FloatArray:
+    """[n, 128] SIFT histograms → [n, 128] float32 of unit L2 norm."""
+    sums = np.maximum(histograms.sum(axis=1, keepdims=True), 1e-6)
+    return np.sqrt(histograms / sums).astype(np.float32)
+
+
+def reduce_to(pixels: np.ndarray, side: int) -> np.ndarray:  # type: ignore[type-arg]
+    height, width = pixels.shape[:2]
+    scale = side / max(height, width)
+    if scale >= 1:
+        return pixels
+    size = (max(round(width * scale), 1), max(round(height * scale), 1))
+    return cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)

@@ -1,0 +1,88 @@
+"""Code books: the centres that visual words stand for.
+
+A code book file is an .npz with `centres` [k, D] float16. Two generic ones for RootSIFT come with the
+package (256 words for VLAD, 4,096 for ASMK), made by `benchmarks/make_codebooks.py` from photos in
+Python packages; `resight codebook` learns one from the images of a collection.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+from resight.types import FloatArray
+
+SHIPPED = Path(__file__).parent / "descriptors"
+ROWS_AT_ONCE = 4096  # bounds the distance block: 4,096 × 65,536 words would be 1 GiB in float32
+
+
+@dataclass(frozen=True)
+class Codebook:
+    centres: FloatArray  # [k, D]
+    fingerprint: str
+
+    def assign(self, vectors: FloatArray, count: int = 1) -> NDArray[np.int32]:
+        """The `count` nearest words of each row of vectors [n, D], nearest first: [n, count] int32."""
+        count = min(count, len(self.centres))
+        half_norms = (self.centres**2).sum(axis=1) / 2
+        blocks = [np.zeros((0, count), np.int32)]
+        for start in range(0, len(vectors), ROWS_AT_ONCE):
+            closeness = vectors[start : start + ROWS_AT_ONCE] @ self.centres.T - half_norms
+            if count == 1:
+                best = closeness.argmax(axis=1)[:, None]
+            else:
+                best = np.argpartition(-closeness, count - 1, axis=1)[:, :count]
+                order = np.argsort(-np.take_along_axis(closeness, best, axis=1), axis=1, kind="stable")
+                best = np.take_along_axis(best, order, axis=1)
+            blocks.append(best.astype(np.int32))
+        return np.concatenate(blocks)
+
+
+def load(path: Path | None, shipped: str) -> Codebook:
+    """The code book at `path`, or the shipped one of that name."""
+    source = path or SHIPPED / f"{shipped}.npz"
+    try:
+        with np.load(source, allow_pickle=False) as archive:
+            return make(archive["centres"].astype(np.float32))
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(
+            f"{source} is not a code book",
+            expected="an .npz file with the array 'centres' [words, dimensions]",
+            actual=str(error),
+            fix="make one with `resight codebook IMAGES --words N --out FILE.npz`",
+        ) from error
+
+
+def save(codebook: Codebook, path: Path) -> None:
+    """Written to a temporary name, then renamed."""
+    temporary = path.with_name(path.name + ".tmp.npz")
+    np.savez_compressed(temporary, centres=codebook.centres.astype(np.float16))
+    temporary.replace(path)
+
+
+def make(centres: FloatArray) -> Codebook:
+    if centres.ndim != 2 or not np.isfinite(centres).all():
+        raise InputError("not a code book", expected="finite centres [words, dimensions]", actual=str(centres.shape))
+    centres = centres.astype(np.float16).astype(np.float32)  # what a file can hold, so that saving changes nothing
+    return Codebook(centres, hashlib.sha256(centres.tobytes()).hexdigest()[:12])
+
+
+def learn(vectors: FloatArray, words: int, seed: int = 0, rounds: int = 20) -> Codebook:
+    """k-means of vectors [n, D] into `words` centres."""
+    if len(vectors) < words:
+        raise InputError(
+            f"too few local features for {words} words",
+            expected=f"at least {words}",
+            actual=str(len(vectors)),
+            fix="give more images or ask for fewer words",
+        )
+    import faiss
+
+    kmeans = faiss.Kmeans(
+        vectors.shape[1], words, niter=rounds, seed=seed, min_points_per_centroid=1, max_points_per_centroid=1000
+    )
+    kmeans.train(np.ascontiguousarray(vectors, dtype=np.float32))
+    return make(kmeans.centroids)

@@ -1,0 +1,43 @@
+"""Binarised ASMK: one row for each visual word that an image has.
+
+The residuals of the features of a word are summed and binarised: bit j is 1 where Σ (x - c_w)_j > 0.
+Out: vectors [n, D/8] uint8 (packed bits, most significant first) and words [n]. The match kernel and the
+inverted file are in `resight/index/inverted.py`. Tolias, Avrithis and Jégou, ICCV 2013 (ASMK*).
+A query gives each feature to its `query_words` nearest words, an image of the data base to one.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from resight.encode import codebook as codebooks
+from resight.encode.descriptors.vlad import sum_residuals
+from resight.types import Descriptors, Features, Role
+
+
+@dataclass(frozen=True)
+class Config:
+    codebook: Path | None = None  # a file of one's own; None: the generic one for RootSIFT
+    query_words: int = 5
+
+
+def build(config: Config) -> "Asmk":
+    return Asmk(codebooks.load(config.codebook, "asmk_4096"), config.query_words)
+
+
+class Asmk:
+    def __init__(self, codebook: codebooks.Codebook, query_words: int) -> None:
+        self.fingerprint = f"asmk({codebook.fingerprint})"
+        self._codebook = codebook
+        self._count = {"database": 1, "query": query_words}
+
+    def describe(self, features: Features, role: Role) -> Descriptors:
+        parts = [sum_residuals(patches, self._codebook, self._count[role]) for patches in features.patches]
+        lengths = [len(words) for words, _ in parts]
+        return Descriptors(
+            ids=features.ids,
+            vectors=np.concatenate([np.packbits(residuals > 0, axis=1) for _, residuals in parts]),
+            owners=np.repeat(np.arange(len(parts), dtype=np.int32), lengths),
+            words=np.concatenate([words for words, _ in parts]).astype(np.int32),
+        )

@@ -1,0 +1,56 @@
+"""Local features kept as they are, for geometric verification.
+
+Out: vectors [n, D] int8 and points [n, 4]. Each row is scaled so that its largest entry is 127: the
+direction is what counts, and whoever reads the rows normalises them to unit length again (`unit_rows`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import RecipeError
+from resight.types import Descriptors, Features, FloatArray, Role
+
+
+@dataclass(frozen=True)
+class Config:
+    limit: int = 1000  # at most so many an image, in the backbone's order (strongest first where it sorts)
+
+
+def build(config: Config) -> "Local":
+    return Local(config.limit)
+
+
+class Local:
+    def __init__(self, limit: int) -> None:
+        self.fingerprint = f"local(limit={limit})"
+        self._limit = limit
+
+    def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
+        if features.points is None:
+            raise RecipeError(
+                "the descriptor 'local' keeps key points, and this encoder has none",
+                expected="an encoder that detects key points, such as sift",
+                actual="a grid of patches",
+                fix="put another encoder into this branch",
+            )
+        count = min(features.patches.shape[1], self._limit)
+        rows = features.patches[:, :count].reshape(-1, features.patches.shape[2])
+        return Descriptors(
+            ids=features.ids,
+            vectors=to_int8(rows),
+            owners=np.repeat(np.arange(len(features.ids), dtype=np.int32), count),
+            points=features.points[:, :count].reshape(-1, 4),
+        )
+
+
+def to_int8(vectors: FloatArray) -> NDArray[np.int8]:
+    largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), 1e-12)
+    return np.round(vectors * (127 / largest)).astype(np.int8)
+
+
+def unit_rows(vectors: NDArray[np.int8]) -> FloatArray:
+    """Stored rows [n, D] int8 → [n, D] float32 of unit length."""
+    rows = vectors.astype(np.float32)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)

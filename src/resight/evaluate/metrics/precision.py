@@ -1,0 +1,34 @@
+"""Share of the first ranks that is right.
+
+    precision@k = (hits within the first k ranks) / k
+
+The division is by k also where the ranking is shorter or there are fewer positives than k;
+`precision_revisited` is the form that a perfect ranking always brings to 1.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from resight.evaluate.metrics import Hits, Overlaps, require_rank
+
+
+@dataclass(frozen=True)
+class Config:
+    at: float | None = None  # k, which has to be given
+
+
+def build(config: Config) -> "Precision":
+    return Precision(require_rank("precision", config.at))
+
+
+@dataclass(frozen=True)
+class Precision:
+    k: int
+    localises: ClassVar[bool] = False
+
+    @property
+    def convention(self) -> str:
+        return f"Positives within the first {self.k}, divided by {self.k}."
+
+    def score(self, hits: Hits, _positives: int, _overlaps: Overlaps | None = None) -> float:
+        return float(hits[: self.k].sum() / self.k)

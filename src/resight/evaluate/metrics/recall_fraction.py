@@ -1,0 +1,33 @@
+"""Share of the positives that are found early.
+
+    recall_fraction@k = (hits within the first k ranks) / P
+
+P is the number of positives, so with P > k even a perfect ranking stays below 1.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from resight.evaluate.metrics import Hits, Overlaps, require_rank
+
+
+@dataclass(frozen=True)
+class Config:
+    at: float | None = None  # k, which has to be given
+
+
+def build(config: Config) -> "RecallFraction":
+    return RecallFraction(require_rank("recall_fraction", config.at))
+
+
+@dataclass(frozen=True)
+class RecallFraction:
+    k: int
+    localises: ClassVar[bool] = False
+
+    @property
+    def convention(self) -> str:
+        return f"Share of all positives that are within the first {self.k}."
+
+    def score(self, hits: Hits, positives: int, _overlaps: Overlaps | None = None) -> float:
+        return float(hits[: self.k].sum() / positives)

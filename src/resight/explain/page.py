@@ -1,0 +1,183 @@
+"""One HTML page that shows what was found, where it is, and why.
+
+In: the query's and the answers' pixels with their Hit and Evidence. Out: the text of a page that stands alone:
+its pictures are data: URIs, it asks nothing of any server, and it can be read in full without script.
+Boxes and points are in pixels of the originals; pixels may be smaller than `size`, the original's width and height.
+"""
+
+import base64
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+import cv2
+import jinja2
+import numpy as np
+from PIL import Image
+
+from resight.explain.boxes import Pixels
+from resight.explain.heat import overlay_heat
+from resight.explain.lines import draw_match
+from resight.explain.wording import LIKELY, say_box, say_chance, say_score, say_time, say_value, say_verdict
+from resight.types import Attribute, Box, Evidence, Hit
+
+THUMBNAIL = 640  # longest side, in pixels
+LINES = 60
+GEOMETRY = {"homography": "flat surface (a homography)", "fundamental": "solid scene (a fundamental matrix)"}
+
+
+@dataclass(frozen=True)
+class QueryView:
+    name: str
+    pixels: Pixels
+    size: tuple[int, int]
+    box: Box | None = None
+
+
+@dataclass(frozen=True)
+class HitView:
+    hit: Hit
+    pixels: Pixels
+    size: tuple[int, int]
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """One query with its answers in rank order."""
+
+    query: QueryView
+    hits: Sequence[HitView]
+    title: str = ""  # the query's name when empty
+    details: Mapping[str, Attribute] = field(default_factory=dict)  # what was searched, and how
+    seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A picture as the template needs it."""
+
+    source: str  # data: URI
+    width: int  # of the picture
+    height: int
+    alt: str
+    size: tuple[int, int] = (0, 0)  # of the original, which `box` refers to
+    box: Box | None = None
+    caption: str = ""
+    wide: bool = False  # two pictures side by side
+
+
+def render(
+    query: QueryView,
+    hits: Sequence[HitView],
+    title: str = "Search",
+    details: Mapping[str, Attribute] | None = None,
+    seconds: Mapping[str, float] | None = None,
+) -> str:
+    """The page of one search."""
+    return render_many(title, [Section(query, hits, details=details or {}, seconds=seconds or {})])
+
+
+def render_many(title: str, sections: Sequence[Section]) -> str:
+    """One page with several searches, one below the other."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["digest"] = _digest
+    template = environment.from_string((resources.files(__package__) / "page.html").read_text(encoding="utf-8"))
+    return template.render(title=title, sections=[_lay_out(section) for section in sections])
+
+
+def _lay_out(section: Section) -> dict[str, object]:
+    query = section.query
+    heading = section.title or query.name
+    return {
+        "heading": heading,
+        "name": query.name if query.name != heading else "",
+        "query": _frame(query.pixels, query.size, query.box, f"Query: {query.name}"),
+        "details": {name: say_value(value) for name, value in section.details.items()}
+        | ({"Time": say_time(sum(section.seconds.values()))} if section.seconds else {}),
+        "likely": sum(view.hit.probability >= LIKELY for view in section.hits),
+        "cards": [_card(rank, view, section) for rank, view in enumerate(section.hits, start=1)],
+    }
+
+
+def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
+    hit, evidence = view.hit, view.evidence or Evidence("", view.hit.id)
+    box = hit.box or evidence.box
+    facts = {"Score": say_score(hit.score)}
+    if evidence.match:
+        tentative = f" of {evidence.match.tentative} matches" if evidence.match.tentative else ""
+        facts["Inliers"] = f"{evidence.match.inliers}{tentative}"
+    if box:
+        facts["Box"] = say_box(box)
+    stages = [*section.seconds, *(stage for stage in hit.stages if stage not in section.seconds)]
+    return {
+        "rank": rank,
+        "id": hit.id,
+        "path": str(hit.path) if str(hit.path) != hit.id else "",
+        "frame": _frame(view.pixels, view.size, box, f"Answer {rank}: {hit.id}"),
+        "chance": say_chance(hit.probability),
+        "percent": f"{100 * min(max(hit.probability, 0.0), 1.0):.1f}",
+        "verdict": say_verdict(hit.probability),
+        "likely": hit.probability >= LIKELY,
+        "facts": facts,
+        "attributes": {name: say_value(value) for name, value in hit.attributes.items()},
+        "stages": [(stage, say_score(hit.stages.get(stage)), say_time(section.seconds.get(stage))) for stage in stages],
+        "figures": _figures(view, evidence, section.query),
+    }
+
+
+def _figures(view: HitView, evidence: Evidence, query: QueryView) -> list[Frame]:
+    """The pictures of the panel that says why."""
+    figures, small = [], shrink(view.pixels, THUMBNAIL)
+    if evidence.match:
+        match = evidence.match
+        picture = draw_match(shrink(query.pixels, THUMBNAIL), small, match, query.size, view.size, LINES)
+        shown = min(LINES, len(match.points))
+        caption = (
+            f"Query on the left, answer on the right. The lines are {shown} of {len(match.points)} "
+            f"pairs of points that agree with one {GEOMETRY.get(match.model, match.model)}."
+        )
+        figures.append(_figure(picture, f"Match lines between the query and {view.hit.id}", caption, wide=True))
+    if evidence.heat is not None:
+        caption = "Where the answer resembles the query: dark is little, bright yellow is much."
+        figures.append(_figure(overlay_heat(small, evidence.heat), f"Heat map over {view.hit.id}", caption))
+    return figures
+
+
+def _frame(pixels: Pixels, size: tuple[int, int], box: Box | None, alt: str) -> Frame:
+    """A thumbnail, and the part of the box that lies inside its image."""
+    small = shrink(pixels, THUMBNAIL)
+    if box:
+        x0, x1 = np.clip((box[0], box[2]), 0.0, size[0]).tolist()
+        y0, y1 = np.clip((box[1], box[3]), 0.0, size[1]).tolist()
+        box = (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, size, box)
+
+
+def _figure(pixels: Pixels, alt: str, caption: str, wide: bool = False) -> Frame:
+    small = shrink(pixels, 2 * THUMBNAIL if wide else THUMBNAIL)
+    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, caption=caption, wide=wide)
+
+
+def _data_uri(pixels: Pixels) -> str:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "WEBP", quality=82)
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def shrink(pixels: Pixels, limit: int) -> Pixels:
+    """`pixels` with no side longer than `limit`; smaller ones as they are."""
+    scale = limit / max(pixels.shape[:2])
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale)))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _digest(text: str) -> str:
+    """The source expression by which the page's policy lets this very style or script run, and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,73 @@
+"""Graph search by faiss: approximate, for one vector an image and many images.
+
+On disk: graph.faiss, ids.json. Score: ⟨q, x⟩. `links` (M) and `build_width` (efConstruction) set the quality of
+the graph, `search_width` (efSearch) that of a search; a search never looks at fewer than k candidates.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from resight import ranks
+from resight.index import Chunks
+from resight.index.exact import measure
+from resight.types import Descriptors, Ranking
+
+
+@dataclass(frozen=True)
+class Config:
+    links: int = 32
+    build_width: int = 200
+    search_width: int = 128
+
+
+def build(config: Config) -> "Hnsw":
+    return Hnsw(config)
+
+
+class Hnsw:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def create(self, chunks: Chunks, folder: Path) -> "HnswSearcher":
+        _, dimensions, _ = measure(chunks)
+        graph = faiss.IndexHNSWFlat(dimensions, self._config.links, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = self._config.build_width
+        ids: list[str] = []
+        for chunk in chunks():
+            graph.add(np.ascontiguousarray(chunk.vectors, dtype=np.float32))
+            ids.extend(chunk.ids)
+        faiss.write_index(graph, str(folder / "graph.faiss"))
+        (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+        return self.open(folder)
+
+    def open(self, folder: Path) -> "HnswSearcher":
+        ids = json.loads((folder / "ids.json").read_text(encoding="utf-8"))
+        return HnswSearcher(ids, faiss.read_index(str(folder / "graph.faiss")), self._config.search_width)
+
+
+class HnswSearcher:
+    def __init__(self, ids: list[str], graph: Any, search_width: int) -> None:
+        self._ids = ids
+        self._graph = graph
+        self._width = search_width
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        k = min(k, len(self._ids))
+        parameters = faiss.SearchParametersHNSW(efSearch=max(self._width, k))
+        if allowed is not None:
+            rows = np.array([row for row, name in enumerate(self._ids) if name in allowed], dtype=np.int64)
+            k = min(k, len(rows))
+            # The graph walks through forbidden nodes too: a narrow filter needs a wider search.
+            width = min(len(self._ids), max(self._width, k) * len(self._ids) // max(len(rows), 1))
+            parameters = faiss.SearchParametersHNSW(efSearch=width, sel=faiss.IDSelectorBatch(rows))
+        if k == 0:
+            return Ranking(query.ids[0], (), np.zeros(0, np.float32))
+        vectors = np.ascontiguousarray(query.vectors[:1], dtype=np.float32)
+        scores, rows = self._graph.search(vectors, k, params=parameters)
+        found = rows[0] >= 0
+        return ranks.best(query.ids[0], self._ids, scores[0][found], k, rows[0][found])

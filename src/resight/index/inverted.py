@@ -1,0 +1,154 @@
+"""The inverted file of ASMK: for each visual word, the images that have it and their binary codes.
+
+Score of query q and image x, over the words w that both have (Tolias, Avrithis and Jégou, ICCV 2013):
+
+    S(q, x) = Σ_w idf_w · σ(⟨b_qw, b_xw⟩ / D) / (√n_q · √n_x),   σ(u) = u^alpha where u > threshold, else 0
+
+with codes b in {-1, 1}^D (so ⟨b, b'⟩ = D - 2 · Hamming distance) and n the number of words of an image.
+On disk: starts.npy [words + 1], images.npy [m] int32, codes.npy [m, D/8] uint8, lengths.npy [N], ids.json; the
+posting lists are mapped. Built in two passes over the rows: count, then fill.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight import ranks
+from resight.errors import RecipeError
+from resight.index import Chunks
+from resight.types import Descriptors, FloatArray, Ranking
+
+
+@dataclass(frozen=True)
+class Config:
+    alpha: float = 3.0
+    threshold: float = 0.0
+    idf: bool = False  # weigh words by log²(N / images that have it); with a good code book it did not help
+
+
+def build(config: Config) -> "Inverted":
+    return Inverted(config)
+
+
+class Inverted:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def create(self, chunks: Chunks, folder: Path) -> "InvertedSearcher":
+        counts, lengths, ids, code_bytes = _count(chunks)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        total = int(starts[-1])
+        images = _create(folder / "images.npy", (total,), np.int32)
+        codes = _create(folder / "codes.npy", (total, code_bytes), np.uint8)
+        _fill(chunks, starts, images, codes)
+        np.save(folder / "starts.npy", starts)
+        np.save(folder / "lengths.npy", np.array(lengths, dtype=np.int32))
+        (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+        return self.open(folder)
+
+    def open(self, folder: Path) -> "InvertedSearcher":
+        return InvertedSearcher(
+            ids=json.loads((folder / "ids.json").read_text(encoding="utf-8")),
+            starts=np.load(folder / "starts.npy"),
+            lengths=np.load(folder / "lengths.npy"),
+            images=np.load(folder / "images.npy", mmap_mode="r"),
+            codes=np.load(folder / "codes.npy", mmap_mode="r"),
+            config=self._config,
+        )
+
+
+class InvertedSearcher:
+    def __init__(
+        self,
+        ids: list[str],
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int32],
+        images: NDArray[np.int32],
+        codes: NDArray[np.uint8],
+        config: Config,
+    ) -> None:
+        self._ids = ids
+        self._starts = starts
+        self._lengths = lengths
+        self._images = images
+        self._codes = codes
+        self._config = config
+        holders = np.diff(starts)
+        self._weights = np.log(max(len(ids), 1) / np.maximum(holders, 1)) ** 2 if config.idf else np.ones(len(holders))
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        scores = self._score(query)
+        rows = None
+        if allowed is not None:
+            rows = np.array([row for row, name in enumerate(self._ids) if name in allowed], dtype=np.int64)
+            scores = scores[rows]
+        return ranks.best(query.ids[0], self._ids, scores, k, rows)
+
+    def _score(self, query: Descriptors) -> FloatArray:
+        totals = np.zeros(len(self._ids))
+        words = query.words if query.words is not None else np.zeros(0, np.int32)
+        dimensions = 8 * self._codes.shape[1]
+        for word, code in zip(words, query.vectors, strict=True):
+            if word + 1 >= len(self._starts):  # a word that no image has
+                continue
+            postings = slice(self._starts[word], self._starts[word + 1])
+            distances = np.bitwise_count(self._codes[postings] ^ code).sum(axis=1, dtype=np.int32)
+            similarity = 1 - distances * (2 / dimensions)
+            chosen = similarity > self._config.threshold
+            # An image holds a word at most once, so that plain fancy indexing adds every contribution.
+            totals[self._images[postings][chosen]] += self._weights[word] * similarity[chosen] ** self._config.alpha
+        scale = np.sqrt(max(len(words), 1)) * np.sqrt(np.maximum(self._lengths, 1))
+        return (totals / scale).astype(np.float32)
+
+
+def _count(chunks: Chunks) -> tuple[NDArray[np.int64], list[int], list[str], int]:
+    counts = np.zeros(1, np.int64)
+    lengths: list[int] = []
+    ids: list[str] = []
+    code_bytes = 1
+    for chunk in chunks():
+        if chunk.words is None:
+            raise RecipeError(
+                "the inverted file needs visual words",
+                expected="a descriptor with words, such as asmk",
+                actual="rows without words",
+                fix='choose index "exact" or "hnsw" for one vector an image',
+            )
+        seen = np.bincount(chunk.words, minlength=len(counts))
+        seen[: len(counts)] += counts
+        counts = seen
+        lengths.extend(np.bincount(chunk.owners, minlength=len(chunk.ids)).tolist())
+        ids.extend(chunk.ids)
+        code_bytes = chunk.vectors.shape[1]
+    return counts, lengths, ids, code_bytes
+
+
+def _fill(
+    chunks: Chunks, starts: NDArray[np.int64], images: NDArray[np.int32], codes: NDArray[np.uint8]
+) -> None:
+    cursor = starts[:-1].copy()
+    first_image = 0
+    for chunk in chunks():
+        assert chunk.words is not None
+        order = np.argsort(chunk.words, kind="stable")
+        words = chunk.words[order]
+        # Rows of one word go to consecutive places: the word's cursor plus the place within the run.
+        runs, run_starts, run_lengths = np.unique(words, return_index=True, return_counts=True)
+        places = cursor[words] + np.arange(len(words)) - np.repeat(run_starts, run_lengths)
+        images[places] = first_image + chunk.owners[order]
+        codes[places] = chunk.vectors[order]
+        cursor[runs] += run_lengths
+        first_image += len(chunk.ids)
+    for array in (images, codes):
+        if isinstance(array, np.memmap):
+            array.flush()
+
+
+def _create(path: Path, shape: tuple[int, ...], dtype: type) -> np.ndarray:  # type: ignore[type-arg]
+    if 0 in shape:  # an empty file cannot be mapped
+        np.save(path, np.zeros(shape, dtype))
+        return np.zeros(shape, dtype)
+    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)

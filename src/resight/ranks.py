@@ -1,0 +1,25 @@
+"""Scores → the best k, the same way everywhere: higher first, equal scores by id."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.types import FloatArray, Ranking
+
+
+def best(query_id: str, ids: Sequence[str], scores: FloatArray, k: int, rows: NDArray[np.int64] | None = None) -> Ranking:
+    """The k best of scores [n]; row i belongs to ids[i], or to ids[rows[i]] when rows is given."""
+    k = min(k, len(scores))
+    if k == 0:
+        return Ranking(query_id, (), np.zeros(0, np.float32))
+    # Everything that ties with the k-th score takes part, so that the id decides and not the position.
+    threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
+    candidates = np.flatnonzero(scores >= threshold)
+    names = [ids[position if rows is None else rows[position]] for position in candidates]
+    order = sorted(range(len(names)), key=lambda slot: (-scores[candidates[slot]], names[slot]))[:k]
+    return Ranking(
+        query_id,
+        tuple(names[slot] for slot in order),
+        scores[candidates[order]].astype(np.float32),
+    )
