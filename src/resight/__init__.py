@@ -1,0 +1,62 @@
+"""resight: find the very same thing in other images, see where it is, and know how sure the answer is.
+
+    import resight
+
+    photos = resight.open("photos.resight")
+    photos.add("photos/")
+    for hit in photos.search("query.jpg", k=10):
+        print(hit.id, hit.probability, hit.box)
+
+Importing the package does nothing else: what a name needs is imported when it is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from resight.collection import AddReport, Answer, Collection
+    from resight.collection import open_collection as open
+    from resight.errors import ResightError
+    from resight.recipe import load as load_recipe
+    from resight.types import Box, Evidence, Hit, ImageRef, Match, Recipe
+
+_HOMES = {
+    "AddReport": ("resight.collection", "AddReport"),
+    "Answer": ("resight.collection", "Answer"),
+    "Box": ("resight.types", "Box"),
+    "Collection": ("resight.collection", "Collection"),
+    "Evidence": ("resight.types", "Evidence"),
+    "Hit": ("resight.types", "Hit"),
+    "ImageRef": ("resight.types", "ImageRef"),
+    "Match": ("resight.types", "Match"),
+    "Recipe": ("resight.types", "Recipe"),
+    "ResightError": ("resight.errors", "ResightError"),
+    "load_recipe": ("resight.recipe", "load"),
+    "open": ("resight.collection", "open_collection"),
+}
+
+__all__ = [
+    "AddReport",
+    "Answer",
+    "Box",
+    "Collection",
+    "Evidence",
+    "Hit",
+    "ImageRef",
+    "Match",
+    "Recipe",
+    "ResightError",
+    "load_recipe",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'resight' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

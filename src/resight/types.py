@@ -113,15 +113,6 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Ranking:
-    query_id: str
-    ids: tuple[str, ...]
-    scores: FloatArray  # [n], not increasing
-    boxes: Mapping[str, Box] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
-
-
-@dataclass(frozen=True)
 class Match:
     """Local features of a query and an image that one geometric model explains."""
 
@@ -132,6 +123,20 @@ class Match:
     points: FloatArray  # [inliers, 4] x, y in the query, x, y in the image
     model: str = "homography"  # homography | fundamental
     tentative: int = 0  # matches before the model
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Images in order, and what each stage has found out about them on the way."""
+
+    query_id: str
+    ids: tuple[str, ...]
+    scores: FloatArray  # [n], not increasing
+    boxes: Mapping[str, Box] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
+    signals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # id → what speaks for it, by name
+    matches: Mapping[str, Match] = field(default_factory=dict)
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ class Hit:
     id: str
     path: Path
     score: float
-    probability: float  # that query and image show the very same thing
+    probability: float | None  # that query and image show the very same thing; None: not calibrated
     box: Box | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict)  # stage → its score

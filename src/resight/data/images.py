@@ -60,23 +60,30 @@ def crop(picture: Picture, box: Box) -> Picture:
     The result's `size` is that of the part, and its `ref.box` says where in the original it lies.
     """
     width, height = picture.size
-    x0, y0, x1, y1 = box
-    if not all(math.isfinite(value) for value in box) or x0 >= x1 or y0 >= y1:
-        raise _refuse_box("the box is not a box", box, picture, "finite x0 < x1 and y0 < y1")
-    if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
-        raise _refuse_box("the box lies outside the image", box, picture, "a box that overlaps the image")
-    left, top = math.floor(max(x0, 0)), math.floor(max(y0, 0))
-    right, bottom = math.ceil(min(x1, width)), math.ceil(min(y1, height))
-    if right - left < MIN_CROP or bottom - top < MIN_CROP:
-        raise _refuse_box("the box is too small", box, picture, f"at least {MIN_CROP} pixels a side in the image")
+    left, top, right, bottom = map(int, whole := clip(box, picture.size, picture.ref.id))
     rows = _scale_span(top, bottom, picture.pixels.shape[0] / height)
     columns = _scale_span(left, right, picture.pixels.shape[1] / width)
     return replace(
         picture,
-        ref=replace(picture.ref, box=(float(left), float(top), float(right), float(bottom))),
+        ref=replace(picture.ref, box=whole),
         pixels=picture.pixels[rows, columns].copy(),
         size=(right - left, bottom - top),
     )
+
+
+def clip(box: Box, size: tuple[int, int], name: str = "the image") -> Box:
+    """The part of `box` inside an image of that size, widened to whole pixels; a BoxError when there is none."""
+    width, height = size
+    x0, y0, x1, y1 = box
+    if not all(math.isfinite(value) for value in box) or x0 >= x1 or y0 >= y1:
+        raise _refuse_box("the box is not a box", box, size, name, "finite x0 < x1 and y0 < y1")
+    if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
+        raise _refuse_box("the box lies outside the image", box, size, name, "a box that overlaps the image")
+    left, top = math.floor(max(x0, 0)), math.floor(max(y0, 0))
+    right, bottom = math.ceil(min(x1, width)), math.ceil(min(y1, height))
+    if right - left < MIN_CROP or bottom - top < MIN_CROP:
+        raise _refuse_box("the box is too small", box, size, name, f"at least {MIN_CROP} pixels a side in the image")
+    return float(left), float(top), float(right), float(bottom)
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
@@ -105,10 +112,10 @@ def _refuse(path: Path, reason: str, actual: str) -> ImageError:
     )
 
 
-def _refuse_box(problem: str, box: Box, picture: Picture, expected: str) -> BoxError:
-    width, height = picture.size
+def _refuse_box(problem: str, box: Box, size: tuple[int, int], name: str, expected: str) -> BoxError:
+    width, height = size
     return BoxError(
-        f"{problem} ({picture.ref.id} is {width} × {height} pixels)",
+        f"{problem} ({name} is {width} × {height} pixels)",
         expected=expected,
         actual=", ".join(f"{value:g}" for value in box),
         fix="give x0, y0, x1, y1 in pixels of the upright original",

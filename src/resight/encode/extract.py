@@ -7,24 +7,30 @@ that keeps a batch. Reading runs ahead in a thread, at most `AHEAD` pictures, wh
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
-from resight.encode.encoder import Encoder
+import numpy as np
+
 from resight.types import Descriptors, Picture
 
 AHEAD = 4
+NO_PIXELS = np.zeros((0, 0, 3), np.uint8)
 Encoded = tuple[Picture, tuple[Descriptors, ...]]
 Item = TypeVar("Item")
 
 
 def extract(
-    pictures: Iterable[Picture], encoder: Encoder, write: Callable[[list[Encoded]], None], batch: int = 32
+    pictures: Iterable[Picture],
+    encode: Callable[[Picture], tuple[Descriptors, ...]],
+    write: Callable[[list[Encoded]], None],
+    batch: int = 32,
 ) -> None:
     """Encode every picture and hand the rows to `write`, `batch` images at a time."""
     pending: list[Encoded] = []
     for picture in read_ahead(pictures, AHEAD):
-        (rows,) = encoder.encode([picture])
-        pending.append((picture, rows))
+        rows = encode(picture)
+        pending.append((replace(picture, pixels=NO_PIXELS), rows))  # pixels are not kept until the batch is full
         if len(pending) >= batch:
             write(pending)
             pending = []

@@ -88,6 +88,10 @@ class Store(Reader, Writer, Protocol):
     def layout(self) -> tuple[Layout, ...]:
         """One a branch."""
 
+    @property
+    def version(self) -> int:
+        """A number that changes with every change that this store shows; indexes are made for one of them."""
+
 
 def build(name: str, *, folder: Path, layout: Sequence[Layout] = (), **settings: Any) -> Store:
     """The store in `folder`. With a `layout` it is created when missing; without, it has to be there."""

@@ -60,6 +60,10 @@ class LanceStore:
     def __len__(self) -> int:
         return len(self._current().rows)
 
+    @property
+    def version(self) -> int:
+        return int(self._table.version)
+
     def metadata(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
         snapshot = self._current()
         parts = _split(snapshot.locate(ids), IMAGES_AT_ONCE)

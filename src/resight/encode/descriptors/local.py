@@ -1,7 +1,7 @@
 """Local features kept as they are, for geometric verification.
 
 Out: vectors [n, D] int8 and points [n, 4]. Each row is scaled so that its largest entry is 127: the
-direction is what counts, and whoever reads the rows normalises them to unit length again (`unit_rows`).
+direction is what counts, and whoever reads the rows normalises them to unit length again.
 """
 
 from dataclasses import dataclass
@@ -48,9 +48,3 @@ class Local:
 def to_int8(vectors: FloatArray) -> NDArray[np.int8]:
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), 1e-12)
     return np.round(vectors * (127 / largest)).astype(np.int8)
-
-
-def unit_rows(vectors: NDArray[np.int8]) -> FloatArray:
-    """Stored rows [n, D] int8 → [n, D] float32 of unit length."""
-    rows = vectors.astype(np.float32)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)

@@ -1,0 +1,27 @@
+"""Rerankers: a Ranking in, a better Ranking out, with what they found in `signals` and `matches`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from resight import plugins
+from resight.types import Descriptors, Query, Ranking
+
+
+class Gallery(Protocol):
+    """What a reranker may read of the collection."""
+
+    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
+        """The rows of these images, in this order, a few images at a time."""
+        ...
+
+
+class Reranker(Protocol):
+    candidates: int  # how deep it looks
+    signals: tuple[str, ...]  # what it adds to the signals of an image
+
+    def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking: ...
+
+
+def build(name: str, **settings: Any) -> Reranker:
+    reranker: Reranker = plugins.load(__name__, name, settings)
+    return reranker

@@ -1,0 +1,3 @@
+from resight.apps.cli import main
+
+main()

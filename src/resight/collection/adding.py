@@ -1,0 +1,172 @@
+"""Adding images: what is new or changed is decoded, encoded and stored, batch by batch.
+
+A batch that was written stays, whatever happens next; running the same command again goes on where it stopped.
+Files that cannot be read are listed with the reason and do not stop the others.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from resight.data import images
+from resight.data.sets import folder as folders
+from resight.data.sets import manifest
+from resight.encode.encoder import Encoder
+from resight.encode.extract import Encoded, extract
+from resight.errors import BoxError, CollectionError, ImageError
+from resight.store import ImageRecord, Record, Store
+from resight.types import Box, Descriptors, ImageRef, Picture, Role, Skipped
+
+MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
+SMALLEST_BATCH, LARGEST_BATCH = 32, 512
+Source = str | Path | Iterable[ImageRef]
+Progress = Callable[[int, int], None]  # images dealt with so far, images in all
+
+
+@dataclass(frozen=True)
+class AddReport:
+    added: int
+    updated: int
+    unchanged: int
+    skipped: tuple[Skipped, ...]
+
+
+def add(sources: Sequence[Source], encoder: Encoder, store: Store, progress: Progress | None = None) -> AddReport:
+    """Bring the collection up to date with the sources. The caller holds the writer lock."""
+    return _Adding(encoder, store, progress).run(sources)
+
+
+def encode_region(picture: Picture, box: Box | None, encoder: Encoder, role: Role) -> tuple[Descriptors, ...]:
+    """Descriptors of a picture or of the part in a box; places are in pixels of the whole original either way."""
+    if box is None:
+        (rows,) = encoder.encode([picture], role)
+        return rows
+    part = images.crop(picture, box)
+    (rows,) = encoder.encode([part], role)
+    assert part.ref.box is not None
+    return tuple(_shift(row, part.ref.box[0], part.ref.box[1]) for row in rows)
+
+
+class _Adding:
+    def __init__(self, encoder: Encoder, store: Store, progress: Progress | None) -> None:
+        self._encoder = encoder
+        self._store = store
+        self._progress = progress or (lambda done, total: None)
+        self._known = {record.id: (record.path, record.bytes, record.modified_ns) for record in store.metadata()}
+        self._skipped: list[Skipped] = []
+        self._added = self._updated = self._unchanged = self._commits = 0
+        self._total = 0
+
+    def run(self, sources: Sequence[Source]) -> AddReport:
+        # Two passes over a folder cost little beside encoding, and one list of 200,000 paths would not be little.
+        self._total = sum(1 for source in sources for _ in list_refs(source))
+        for source in sources:
+            batch = min(max(SMALLEST_BATCH, len(self._store) // 32), LARGEST_BATCH)
+            extract(self._read(list_refs(source)), self._encode, self._write, batch)
+        if self._commits > 8:
+            self._store.compact()
+        return AddReport(self._added, self._updated, self._unchanged, tuple(self._skipped))
+
+    def _read(self, refs: Iterable[ImageRef | Skipped]) -> Iterator[Picture]:
+        seen: set[str] = set()
+        for ref in refs:
+            if isinstance(ref, Skipped):
+                self._skip(ref)
+                continue
+            named = self._name(ref, seen)
+            seen.add(named.id)
+            if self._is_unchanged(named):
+                self._unchanged += 1
+                self._report()
+                continue
+            try:
+                picture = images.read(named, max_side=None if named.box else self._encoder.max_side)
+                if named.box is not None:
+                    images.clip(named.box, picture.size, named.id)
+            except (ImageError, BoxError) as error:
+                self._skip(Skipped(str(ref.path), error.problem))
+                continue
+            yield picture
+
+    def _encode(self, picture: Picture) -> tuple[Descriptors, ...]:
+        return encode_region(picture, picture.ref.box, self._encoder, "database")
+
+    def _write(self, batch: list[Encoded]) -> None:
+        self._store.write([_record(picture, rows) for picture, rows in batch])
+        self._commits += 1
+        updated = sum(picture.ref.id in self._known for picture, _ in batch)
+        self._updated += updated
+        self._added += len(batch) - updated
+        for picture, _ in batch:
+            self._known[picture.ref.id] = (picture.ref.path.absolute(), picture.bytes, picture.modified_ns)
+        self._report()
+
+    def _name(self, ref: ImageRef, seen: set[str]) -> ImageRef:
+        """The id that an image gets: a file of the same relative name in another folder does not replace the first."""
+        ref = replace(ref, path=ref.path.absolute())
+        taken = self._known.get(ref.id)
+        if taken is None or taken[0] == ref.path:
+            return ref
+        if ref.id not in seen and not ref.path.as_posix().endswith("/" + ref.id):
+            return ref  # an id from a manifest or from the caller: the file has moved, the thing is the same
+        root = ref.path.as_posix().removesuffix(ref.id).rstrip("/")
+        longer = f"{Path(root).name}/{ref.id}"
+        taken = self._known.get(longer)
+        if taken is not None and taken[0] != ref.path:
+            raise CollectionError(
+                f"two files would both be called {longer!r}",
+                expected="ids that are unique within the collection",
+                actual=f"{taken[0]} and {ref.path}",
+                fix="give ids of your own in a manifest, or use one collection for each folder",
+            )
+        return replace(ref, id=longer)
+
+    def _is_unchanged(self, ref: ImageRef) -> bool:
+        known = self._known.get(ref.id)
+        if known is None or known[0] != ref.path:
+            return False
+        try:
+            status = ref.path.stat()
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == known[1:]
+
+    def _skip(self, skipped: Skipped) -> None:
+        self._skipped.append(skipped)
+        self._report()
+
+    def _report(self) -> None:
+        done = self._added + self._updated + self._unchanged + len(self._skipped)
+        self._progress(done, max(self._total, done))
+
+
+def list_refs(source: Source) -> Iterator[ImageRef | Skipped]:
+    """The images of a folder, an image file, a manifest, or an iterable of ImageRef."""
+    if not isinstance(source, (str, Path)):
+        return iter(source)
+    path = Path(source)
+    if path.is_file() and path.suffix.lower() in MANIFESTS:
+        return manifest.refs(path)
+    return folders.walk(path)
+
+
+def _record(picture: Picture, rows: tuple[Descriptors, ...]) -> Record:
+    ref = picture.ref
+    attributes = dict(ref.attributes)
+    if ref.box is not None:
+        attributes["box"] = ",".join(f"{side:g}" for side in ref.box)
+    image = ImageRecord(
+        ref.id, ref.path, picture.sha256, picture.bytes, picture.modified_ns, picture.size, attributes
+    )
+    return Record(image, rows)
+
+
+def _shift(rows: Descriptors, x: float, y: float) -> Descriptors:
+    points, boxes = rows.points, rows.boxes
+    if points is not None:
+        points = points.copy()
+        points[:, :2] += (x, y)
+    if boxes is not None:
+        boxes = boxes.copy()
+        boxes += (x, y, x, y)
+    return replace(rows, points=points, boxes=boxes)

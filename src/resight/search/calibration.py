@@ -1,0 +1,121 @@
+"""Signals → the probability that query and image show the very same thing.
+
+Logistic: log-odds = bias + Σ_s weight_s · f(x_s), where f is log(1 + x) for the signals in LOGARITHMIC and x for similarities.
+A signal that is missing counts as 0: what was not verified has no inliers. A calibration belongs to the signals
+it was fitted on, e.g. ("asmk", "standout", "inliers"). The shipped ones were fitted by `benchmarks/fit_calibration.py` on known
+pairs; `resight calibrate` fits one on a collection's own pairs.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+from resight.types import Ranking
+
+LOGARITHMIC = frozenset({"inliers", "standout"})
+SHIPPED = Path(__file__).with_name("calibration.json")
+Signals = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    bias: float
+    weights: Mapping[str, float]
+    pairs: int = 0  # known pairs it was fitted on
+    same: int = 0  # of which show the same thing
+
+    def log_odds(self, signals: Signals) -> float:
+        return self.bias + sum(weight * _shape(name, signals.get(name, 0.0)) for name, weight in self.weights.items())
+
+
+def apply(ranking: Ranking, calibration: Calibration | None) -> Ranking:
+    """Probabilities for every image; the order and the scores become those of the log-odds."""
+    if calibration is None:
+        return ranking
+    odds = np.array([calibration.log_odds(ranking.signals.get(name, {})) for name in ranking.ids], dtype=np.float32)
+    order = np.argsort(-odds, kind="stable")
+    ids = tuple(ranking.ids[row] for row in order)
+    scores = odds[order]
+    probabilities = {name: probability(float(score)) for name, score in zip(ids, scores, strict=True)}
+    return replace(ranking, ids=ids, scores=scores, probabilities=probabilities)
+
+
+def probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-max(min(log_odds, 30.0), -30.0)))
+
+
+def choose(names: Iterable[str], own: Path | None = None) -> Calibration | None:
+    """The calibration for these signals: the collection's own, else the shipped one, else none."""
+    wanted = frozenset(names)
+    for path in (own, SHIPPED):
+        if path is not None and path.is_file():
+            for calibration in load(path):
+                if frozenset(calibration.weights) == wanted:
+                    return calibration
+    return None
+
+
+def fit(samples: Sequence[tuple[Signals, bool]], strength: float = 1e-2) -> Calibration:
+    """Newton's method on the regularised log-loss; targets are smoothed (Platt) so that no pair is ever certain."""
+    truths = np.array([same for _, same in samples], dtype=bool)
+    same, other = int(truths.sum()), int((~truths).sum())
+    if same < 5 or other < 5:
+        raise InputError(
+            "too few known pairs to calibrate on",
+            expected="at least 5 that show the same thing and 5 that do not, among the candidates of the searches",
+            actual=f"{same} and {other}",
+            fix="give more pairs",
+        )
+    names = sorted({name for signals, _ in samples for name in signals})
+    features = np.array(
+        [[1.0, *(_shape(name, signals.get(name, 0.0)) for name in names)] for signals, _ in samples], dtype=np.float64
+    )
+    targets = np.where(truths, (same + 1) / (same + 2), 1 / (other + 2))
+    # Every signal speaks for an image, so that none may count against it: a negative weight is left out and refitted.
+    used = np.ones(len(names) + 1, dtype=bool)
+    weights = _newton(features, targets, strength)
+    while (weights[1:] < 0).any():
+        used[1:] &= weights[1:] > 0
+        weights = np.zeros(len(used))
+        weights[used] = _newton(features[:, used], targets, strength)
+    return Calibration(float(weights[0]), dict(zip(names, weights[1:].tolist(), strict=True)), len(samples), same)
+
+
+def load(path: Path) -> list[Calibration]:
+    try:
+        return [Calibration(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path} is not a calibration", actual=str(error), fix="remove it, or fit it again") from error
+
+
+def save(calibrations: Sequence[Calibration], path: Path) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(json.dumps([asdict(entry) for entry in calibrations], indent=1) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def _shape(name: str, value: float) -> float:
+    return math.log1p(value) if name in LOGARITHMIC else value
+
+
+def _newton(features: NDArray[np.float64], targets: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+    scale = np.maximum(np.abs(features).max(axis=0), 1e-9)  # so that one strength suits every signal
+    inputs = features / scale
+    penalty = np.full(inputs.shape[1], strength)
+    penalty[0] = 1e-6  # the bias is free
+    weights = np.zeros(inputs.shape[1])
+    for _ in range(100):
+        predicted = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
+        gradient = inputs.T @ (predicted - targets) + penalty * weights
+        curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        weights = weights - step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-9:
+            break
+    return np.asarray(weights / scale)

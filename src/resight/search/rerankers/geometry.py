@@ -1,0 +1,89 @@
+"""Geometric verification of the best candidates.
+
+Adds the signal `inliers` (0 where no believable model was found) and the match itself. Verified images come
+first: score = shortlist score + log(1 + inliers).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from resight.errors import RecipeError
+from resight.search.rerankers import Gallery
+from resight.search.verification import LocalFeatures, Model, Settings, verify
+from resight.types import Descriptors, FloatArray, Match, Query, Ranking
+
+
+@dataclass(frozen=True)
+class Config:
+    candidates: int = 30
+    model: Model = "homography"
+    ratio: float = 0.9
+    mutual: bool = True
+    tolerance: float = 6.0
+    iterations: int = 2000
+
+
+def build(config: Config) -> "Geometry":
+    settings = Settings(config.model, config.ratio, config.mutual, config.tolerance, config.iterations)
+    return Geometry(config.candidates, settings)
+
+
+class Geometry:
+    def __init__(self, candidates: int, settings: Settings) -> None:
+        self.candidates = candidates
+        self.signals: tuple[str, ...] = ("inliers",)
+        self._settings = settings
+
+    def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
+        branch = _find_local_branch(query)
+        local_query = next(_split(query.descriptors[branch]))
+        looked_at = ranking.ids[: self.candidates]
+        matches: dict[str, Match] = {}
+        for chunk in gallery.descriptors(branch, looked_at):
+            for image in _split(chunk):
+                match = verify(local_query, image, query.outline, self._settings)
+                if match is not None:
+                    matches[image.id] = match
+        return _reorder(ranking, looked_at, matches)
+
+
+def _reorder(ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Match]) -> Ranking:
+    inliers = {name: matches[name].inliers if name in matches else 0 for name in looked_at}
+    bonus = np.log1p([inliers.get(name, 0) for name in ranking.ids]).astype(np.float32)
+    scores = ranking.scores + bonus
+    order = np.argsort(-scores, kind="stable")
+    signals = {
+        name: {**ranking.signals.get(name, {}), **({"inliers": float(inliers[name])} if name in inliers else {})}
+        for name in ranking.ids
+    }
+    ids = tuple(ranking.ids[row] for row in order)
+    return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches={**ranking.matches, **matches})
+
+
+def _find_local_branch(query: Query) -> int:
+    for branch, rows in enumerate(query.descriptors):
+        if rows.points is not None:
+            return branch
+    raise RecipeError(
+        "geometric verification needs local features",
+        expected='a branch with the descriptor "local"',
+        actual=f"{len(query.descriptors)} branches, none with key points",
+        fix='add [[branches]] encoder = "sift", descriptor = "local", weight = 0; or remove the reranker "geometry"',
+    )
+
+
+def _split(rows: Descriptors) -> Iterator[LocalFeatures]:
+    """One LocalFeatures an image."""
+    assert rows.points is not None
+    limits = np.searchsorted(rows.owners, np.arange(len(rows.ids) + 1))
+    for image, name in enumerate(rows.ids):
+        part = slice(limits[image], limits[image + 1])
+        yield LocalFeatures(name, unit_rows(rows.vectors[part]), rows.points[part])
+
+
+def unit_rows(vectors: np.ndarray) -> FloatArray:  # type: ignore[type-arg]
+    """Rows of any dtype → float32 of unit length: stored local features keep their direction only."""
+    rows = vectors.astype(np.float32)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
