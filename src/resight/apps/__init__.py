@@ -1,0 +1,1 @@
+"""What people and programs call: the command (`cli.py`)."""

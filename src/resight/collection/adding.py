@@ -13,7 +13,7 @@ from resight.data.sets import folder as folders
 from resight.data.sets import manifest
 from resight.encode.encoder import Encoder
 from resight.encode.extract import Encoded, extract
-from resight.errors import BoxError, CollectionError, ImageError
+from resight.errors import BoxError, CollectionError, ImageError, InputError
 from resight.store import ImageRecord, Record, Store
 from resight.types import Box, Descriptors, ImageRef, Picture, Role, Skipped
 
@@ -60,6 +60,14 @@ class _Adding:
     def run(self, sources: Sequence[Source]) -> AddReport:
         # Two passes over a folder cost little beside encoding, and one list of 200,000 paths would not be little.
         self._total = sum(1 for source in sources for _ in list_refs(source))
+        if self._total == 0:
+            named = ", ".join(str(source) for source in sources if isinstance(source, (str, Path))) or "what was given"
+            raise InputError(
+                f"no images in {named}",
+                expected=f"files ending in {', '.join(sorted(images.SUFFIXES))}",
+                actual="none",
+                fix="check the path; hidden files and folders are left out",
+            )
         for source in sources:
             batch = min(max(SMALLEST_BATCH, len(self._store) // 32), LARGEST_BATCH)
             extract(self._read(list_refs(source)), self._encode, self._write, batch)

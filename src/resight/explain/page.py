@@ -20,7 +20,7 @@ from PIL import Image
 from resight.explain.boxes import Pixels
 from resight.explain.heat import overlay_heat
 from resight.explain.lines import draw_match
-from resight.explain.wording import LIKELY, say_box, say_chance, say_score, say_time, say_value, say_verdict
+from resight.explain.wording import is_likely, say_box, say_chance, say_score, say_time, say_value, say_verdict
 from resight.types import Attribute, Box, Evidence, Hit
 
 THUMBNAIL = 640  # longest side, in pixels
@@ -99,7 +99,7 @@ def _lay_out(section: Section) -> dict[str, object]:
         "query": _frame(query.pixels, query.size, query.box, f"Query: {query.name}"),
         "details": {name: say_value(value) for name, value in section.details.items()}
         | ({"Time": say_time(sum(section.seconds.values()))} if section.seconds else {}),
-        "likely": sum(view.hit.probability >= LIKELY for view in section.hits),
+        "likely": sum(is_likely(view.hit.probability) for view in section.hits),
         "cards": [_card(rank, view, section) for rank, view in enumerate(section.hits, start=1)],
     }
 
@@ -120,9 +120,9 @@ def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
         "path": str(hit.path) if str(hit.path) != hit.id else "",
         "frame": _frame(view.pixels, view.size, box, f"Answer {rank}: {hit.id}"),
         "chance": say_chance(hit.probability),
-        "percent": f"{100 * min(max(hit.probability, 0.0), 1.0):.1f}",
+        "percent": f"{100 * min(max(hit.probability or 0.0, 0.0), 1.0):.1f}",
         "verdict": say_verdict(hit.probability),
-        "likely": hit.probability >= LIKELY,
+        "likely": is_likely(hit.probability),
         "facts": facts,
         "attributes": {name: say_value(value) for name, value in hit.attributes.items()},
         "stages": [(stage, say_score(hit.stages.get(stage)), say_time(section.seconds.get(stage))) for stage in stages],

@@ -7,14 +7,23 @@ NOTHING = "–"
 VERDICTS = ((0.9, "very likely"), (LIKELY, "likely"), (0.1, "unlikely"))
 
 
-def say_chance(probability: float) -> str:
+def is_likely(probability: float | None) -> bool:
+    """An answer without a calibrated probability is not called unlikely either."""
+    return probability is None or probability >= LIKELY
+
+
+def say_chance(probability: float | None) -> str:
     """A percentage that never claims certainty."""
+    if probability is None:
+        return NOTHING
     if probability >= 0.995:
         return ">99%"
     return "<1%" if probability < 0.005 else f"{probability * 100:.0f}%"
 
 
-def say_verdict(probability: float) -> str:
+def say_verdict(probability: float | None) -> str:
+    if probability is None:
+        return "not calibrated"
     return next((word for least, word in VERDICTS if probability >= least), "very unlikely")
 
 

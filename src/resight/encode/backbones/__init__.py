@@ -1,10 +1,22 @@
 """Backbones: pictures → Features."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from resight import plugins
 from resight.types import Features, Picture
+
+
+@dataclass(frozen=True)
+class About:
+    """What `resight encoders` tells of a backbone; each module has one, named ABOUT."""
+
+    family: str
+    dimensions: int
+    rows: str  # what a row stands for
+    weights: str  # where they come from
+    licence: str
 
 
 class Backbone(Protocol):

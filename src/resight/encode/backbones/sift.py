@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from resight.encode.backbones import About
 from resight.types import Features, FloatArray, Picture
 
 DIMENSIONS = 128
+ABOUT = About("local features", DIMENSIONS, "key point", "none needed", "Apache-2.0 (OpenCV)")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,46 @@
+"""The `resight` command: names the commands and turns errors into messages and exit codes."""
+
+import os
+import sys
+
+import typer
+
+from resight.apps.commands import adding, demo, evaluating, inspecting, learning, planning, searching
+from resight.errors import ResightError
+
+app = typer.Typer(
+    name="resight",
+    help="Find the very same thing in other images, see where it is, and know how sure the answer is.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data = typer.Typer(help="Data sets: which there are, and whether one on disk is whole.", no_args_is_help=True)
+
+app.command("demo")(demo.demo)
+app.command("index")(adding.index)
+app.command("delete")(adding.delete)
+app.command("search")(searching.search)
+app.command("eval")(evaluating.evaluate)
+app.command("plan")(planning.plan)
+app.command("info")(inspecting.info)
+app.command("encoders")(inspecting.encoders)
+app.command("codebook")(learning.codebook)
+app.command("calibrate")(learning.calibrate)
+data.command("list")(inspecting.list_data)
+data.command("check")(inspecting.check_data)
+app.add_typer(data, name="data")
+
+
+def main() -> None:
+    try:
+        app()
+    except ResightError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("\nstopped; what was reported as stored is kept, and the same command goes on from there", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -1,0 +1,64 @@
+"""`resight index` and `resight delete`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from resight.apps import terminal
+from resight.errors import InputError
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
+
+
+def index(
+    paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests (.csv, .jsonl).")],
+    into: Annotated[Path, typer.Option("--into", help="The collection; made when missing.")],
+    encoder: Annotated[str | None, typer.Option(help="A preset by name, e.g. sift or sift_vlad.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A recipe file of your own.")] = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Add images to a collection. Run it again to go on after a stop, or to take in what is new or has changed."""
+    from resight import recipe as recipes
+    from resight.collection import DEFAULT, open_collection
+
+    if encoder and recipe:
+        raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
+    chosen = recipes.load(recipe or encoder or DEFAULT, settings or ()) if encoder or recipe or settings else None
+    for path in paths:
+        if not path.exists():
+            raise InputError(
+                f"there is nothing at {path}",
+                expected="a folder, an image or a manifest",
+                actual="no such file or folder",
+                fix="check the path",
+            )
+    collection = open_collection(into, chosen)
+    with terminal.progress("indexing") as report_progress:
+        report = collection.add(*paths, progress=report_progress)
+    if json:
+        return terminal.print_json({"collection": into, "images": len(collection), **terminal.plain(report)})
+    terminal.print_skipped(report.skipped)
+    print(
+        f"{into}: {len(collection):,} images ({report.added:,} added, {report.updated:,} updated, "
+        f"{report.unchanged:,} unchanged, {len(report.skipped):,} skipped)"
+    )
+    return None
+
+
+def delete(
+    collection: Annotated[Path, typer.Argument(help="The collection.")],
+    ids: Annotated[list[str], typer.Argument(help="Ids of images to remove; the files stay.")],
+    json: Json = False,
+) -> None:
+    """Remove images from a collection (never the files themselves)."""
+    from resight.collection import open_collection
+
+    opened = open_collection(collection, must_exist=True)
+    removed = opened.delete(ids)
+    if json:
+        return terminal.print_json({"collection": collection, "removed": removed, "images": len(opened)})
+    print(f"{collection}: {removed} of {len(ids)} removed, {len(opened):,} images left")
+    return None

@@ -1,0 +1,109 @@
+"""`resight info`, `resight encoders` and `resight data`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.commands.adding import Json
+
+
+def info(collection: Annotated[Path, typer.Argument(help="The collection.")], json: Json = False) -> None:
+    """What a collection holds, how it was made, and how large it is."""
+    from resight import recipe as recipes
+    from resight.collection import open_collection
+
+    opened = open_collection(collection, must_exist=True)
+    facts = {
+        "collection": str(collection),
+        "images": len(opened),
+        "format": opened.description.format,
+        "created": opened.description.created,
+        "recipe": recipes.to_table(opened.recipe),
+        "spaces": list(opened.description.spaces),
+        "store_bytes": _size(collection / "images.lance"),
+        "index_bytes": _size(collection / "indexes"),
+        "calibration": "its own" if (collection / "calibration.json").exists() else "shipped",
+        "kernels": "numpy",
+    }
+    if json:
+        return terminal.print_json(facts)
+    for name, value in facts.items():
+        if name == "recipe":
+            value = opened.recipe.name
+        elif name.endswith("_bytes"):
+            name, value = name.removesuffix("_bytes"), terminal.say_bytes(float(str(value)))
+        elif isinstance(value, list):
+            value = "\n              ".join(value)
+        print(f"{name:<12}  {value}")
+    return None
+
+
+def encoders(json: Json = False) -> None:
+    """The encoders that there are: family, dimensions, weights, licence, and whether they can run here."""
+    from resight.encode.catalogue import list_encoders
+
+    found = list_encoders()
+    if json:
+        return terminal.print_json(found)
+    rows = [
+        [entry.name, entry.family, str(entry.dimensions), entry.weights, entry.licence, entry.missing or "yes"]
+        for entry in found
+    ]
+    terminal.print_table("Encoders", ("name", "family", "dims", "weights", "licence", "ready here"), rows, right=(2,))
+    return None
+
+
+def list_data(json: Json = False) -> None:
+    """The data sets that can be read."""
+    from resight import plugins
+
+    found = [
+        {"name": name, "about": (plugins.find("resight.data.sets", name).__doc__ or "").partition("\n")[0]}
+        for name in plugins.names("resight.data.sets")
+    ]
+    if json:
+        return terminal.print_json(found)
+    terminal.print_table("Data sets", ("name", "about"), [[entry["name"], entry["about"]] for entry in found])
+    return None
+
+
+def check_data(
+    name: Annotated[str, typer.Argument(help="A data set by name, or folder or manifest.")],
+    root: Annotated[Path, typer.Argument(help="Where it is.")],
+    json: Json = False,
+) -> None:
+    """A dry run over a data set: counts, missing files, duplicates, unreadable images. Writes nothing."""
+    from resight.data import sets
+    from resight.data.check import check
+
+    dataset = sets.build(name).load(root)
+    with terminal.progress("checking") as report_progress:
+        found = check(dataset, progress=report_progress)
+    if json:
+        terminal.print_json({"ok": found.ok, **terminal.plain(found)})
+    else:
+        _print_check(name, found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _print_check(name: str, found: "DataCheck") -> None:  # type: ignore[name-defined]  # noqa: F821
+    print(f"{name}: {found.database:,} database images, {found.queries:,} queries ({found.queries_with_truth:,} with truth)")
+    print(f"labels {found.labels:,}, with a position {found.with_position:,}, turned by EXIF {found.rotated:,}")
+    print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
+    if found.smallest and found.largest:
+        print(f"sizes {found.smallest[0]}×{found.smallest[1]} to {found.largest[0]}×{found.largest[1]} pixels")
+    for label, items in (("missing", found.missing), ("unreadable", found.unreadable), ("skipped", found.skipped)):
+        print(f"{label} {len(items):,}")
+        for item in items[: terminal.SHOWN]:
+            print(f"  {item.path}: {item.reason}")
+    print(f"exact duplicates {len(found.duplicates):,} groups")
+    for group in found.duplicates[: terminal.SHOWN]:
+        print(f"  {', '.join(group)}")
+    print("all images can be used" if found.ok else "some images cannot be used")
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0

@@ -1,0 +1,89 @@
+"""`resight search`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.commands.adding import Json, Set
+from resight.errors import BoxError, InputError
+from resight.types import Box, Hit
+
+
+def search(
+    collection: Annotated[Path, typer.Argument(help="The collection.")],
+    image: Annotated[Path, typer.Argument(help="The image to look for.")],
+    box: Annotated[str | None, typer.Option(metavar="X0,Y0,X1,Y1", help="Look for this part of it only.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="CONDITION", help='Only images with e.g. "label=crater" or "year>=1900".')
+    ] = None,
+    near: Annotated[str | None, typer.Option(metavar="LAT,LON,METRES", help="Only images taken near a place.")] = None,
+    settings: Set = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that shows the answers.")] = None,
+    json: Json = False,
+) -> None:
+    """Find the same thing in a collection: which images, where in them, and how sure."""
+    from resight import recipe as recipes
+    from resight.collection import open_collection
+
+    region = parse_numbers(box, 4, "--box", BoxError)
+    circle = parse_numbers(near, 3, "--near", InputError)
+    opened = open_collection(collection, must_exist=True)
+    if settings:
+        table = recipes.to_table(opened.recipe)
+        for setting in settings:
+            recipes.apply(table, setting)
+        opened = open_collection(collection, recipes.parse(table), must_exist=True)
+    answer = opened.ask(image, k, box=region, where=where or (), near=circle)  # type: ignore[arg-type]
+    if html:
+        from resight.apps.views import make_section
+        from resight.explain.page import render_many
+
+        terminal.write_text(html, render_many(f"resight: {image.name}", [make_section(answer, image)]))
+    if json:
+        return terminal.print_json(
+            {"query": str(image), "box": region, "hits": answer.hits, "seconds": answer.ranking.seconds}
+        )
+    print_hits(f"{image.name} in {collection} ({len(opened):,} images)", answer.hits)
+    if html:
+        print(f"wrote {html}")
+    return None
+
+
+def print_hits(title: str, hits: tuple[Hit, ...]) -> None:
+    if not hits:
+        print("nothing found: the collection is empty, or no image passes the filters")
+        return
+    rows = [
+        [
+            str(rank),
+            hit.id,
+            "–" if hit.probability is None else f"{hit.probability:.1%}",
+            f"{hit.score:.2f}",
+            f"{hit.stages.get('inliers', 0):.0f}",
+            "" if hit.box is None else ", ".join(f"{side:.0f}" for side in hit.box),
+        ]
+        for rank, hit in enumerate(hits, start=1)
+    ]
+    columns = ("", "image", "same thing", "score", "inliers", "box x0, y0, x1, y1")
+    terminal.print_table(title, columns, rows, right=(0, 2, 3, 4))
+
+
+def parse_numbers(text: str | None, count: int, option: str, error: type[InputError]) -> Box | None:
+    """Comma-separated numbers of an option; None when it was not given."""
+    if text is None:
+        return None
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != count:
+        raise error(
+            f"cannot read {option} {text!r}",
+            expected=f"{count} numbers with commas between them",
+            actual=text,
+            fix=f"e.g. {option} {'10,20,200,300' if count == 4 else '48.8584,2.2945,500'}",
+        )
+    return numbers  # type: ignore[return-value]

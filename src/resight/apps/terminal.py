@@ -1,0 +1,110 @@
+"""What the commands print: tables and progress for people, JSON for programs."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from resight.errors import StorageError
+from resight.types import Skipped
+
+SHOWN = 20  # skipped files that are listed before the rest is only counted
+
+
+def console() -> Console:
+    return Console(highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, default=plain, ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, paths, mappings and arrays as JSON holds them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
+
+
+def print_skipped(skipped: Sequence[Skipped]) -> None:
+    """To stderr, so that a pipe gets the answer alone."""
+    for item in skipped[:SHOWN]:
+        print(f"skipped {item.path}: {item.reason}", file=sys.stderr)
+    if len(skipped) > SHOWN:
+        print(f"… and {len(skipped) - SHOWN} more (all of them with --json)", file=sys.stderr)
+
+
+def write_text(path: Path, text: str) -> None:
+    """To a temporary name first, so that a reader never sees half a file."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
+        ) from error
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and time left on a terminal; silence elsewhere."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "–/s")
+
+
+def say_bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def say_seconds(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

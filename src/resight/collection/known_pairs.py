@@ -1,0 +1,82 @@
+"""A calibration from pairs that the user knows.
+
+Either a CSV file with the columns query (path of an image), id (in the collection) and same (1 or 0), or the labels
+of the collection: every image is searched in the rest of it, and those with its label show the same thing.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from resight.collection import Collection
+from resight.collection.adding import Progress
+from resight.errors import InputError, ManifestError
+from resight.search import calibration
+from resight.types import ImageRef
+
+CANDIDATES = 30
+Sample = tuple[calibration.Signals, bool]
+
+
+def fit_calibration(
+    collection: Collection, pairs: Path | None, progress: Progress | None = None
+) -> calibration.Calibration:
+    samples = _from_labels(collection, progress) if pairs is None else _from_file(collection, pairs, progress)
+    return calibration.fit(list(samples))
+
+
+def _from_labels(collection: Collection, progress: Progress | None) -> Iterator[Sample]:
+    labels = {record.id: record.attributes.get("label") for record in collection.records()}
+    labelled = [record for record in collection.records() if labels[record.id] is not None]
+    if not labelled:
+        raise InputError(
+            "no image of the collection has a label",
+            expected="labels (the same thing has the same label), or --pairs",
+            actual=f"{len(labels)} images without one",
+            fix="give --pairs FILE, or index a manifest with the column label",
+        )
+    for done, record in enumerate(labelled, start=1):
+        ranking = collection.ask(ImageRef(record.id, record.path), k=CANDIDATES).ranking
+        for name in ranking.ids:
+            if name != record.id and labels[name] is not None:
+                yield ranking.signals[name], labels[name] == labels[record.id]
+        if progress:
+            progress(done, len(labelled))
+
+
+def _from_file(collection: Collection, path: Path, progress: Progress | None) -> Iterator[Sample]:
+    known = _read(path)
+    for done, (query, truths) in enumerate(known.items(), start=1):
+        ranking = collection.ask(query, k=max(CANDIDATES, len(truths))).ranking
+        for name in ranking.ids:
+            if name in truths:
+                yield ranking.signals[name], truths[name]
+        if progress:
+            progress(done, len(known))
+
+
+def _read(path: Path) -> dict[Path, dict[str, bool]]:
+    known: dict[Path, dict[str, bool]] = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.DictReader(file)
+            _check_columns(path, rows.fieldnames or ())
+            for row in rows:
+                if row["same"] not in ("0", "1"):
+                    raise ManifestError(
+                        f"{path}, line {rows.line_num}: same is neither 0 nor 1", expected="0 or 1", actual=str(row["same"])
+                    )
+                known.setdefault(path.parent / row["query"], {})[row["id"]] = row["same"] == "1"
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ManifestError(f"cannot read {path}", expected="a CSV file", actual=str(error), fix="check it") from error
+    return known
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    if not {"query", "id", "same"} <= set(columns):
+        raise ManifestError(
+            f"{path} lacks a column",
+            expected="query, id, same",
+            actual=", ".join(columns) or "an empty file",
+            fix="name the columns in the first line",
+        )

@@ -1,0 +1,124 @@
+"""What has to be true of the repository as a whole: its tree, its paperwork, its recipes and its scripts."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from resight import plugins, recipe
+from resight.evaluate import metrics
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = re.compile(r"(^|/)(\.git|\.venv|build|dist|demo|__pycache__|\.[a-z_]+_cache|\.hypothesis|[^/]+\.egg-info)(/|$)")
+# Folders that only one machine has. A path that starts in the middle of a longer one is relative, and fine.
+MACHINE = re.compile(r"(?<![\w.~)}>*-])/(?:work|root|home|Users|tmp|opt|mnt|private)/|\b[A-Z]:\\Users\\")
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def list_files() -> list[Path]:
+    """What belongs to the repository: tracked by git, or new and not ignored. Without git, all but what tools leave."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        found = subprocess.run(command, capture_output=True, check=True).stdout.decode().split("\0")
+        paths = [ROOT / name for name in found if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = [path for path in ROOT.rglob("*") if not LEFT_OUT.search(path.relative_to(ROOT).as_posix())]
+    return [path for path in paths if path.is_file()]
+
+
+def list_texts() -> list[tuple[str, str]]:
+    texts: list[tuple[str, str]] = []
+    for path in list_files():
+        data = path.read_bytes()
+        if b"\0" not in data:
+            texts.append((path.relative_to(ROOT).as_posix(), data.decode("utf-8")))
+    return texts
+
+
+def version() -> str:
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+def test_the_tree_in_the_readme_names_every_folder_of_source_and_tests() -> None:
+    blocks = re.findall(r"^```.*?^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    named = set(re.findall(r"([\w.-]+)/", "\n".join(blocks)))
+    folders = {
+        folder.name
+        for path in list_files()
+        for top in (ROOT / "src" / "resight", ROOT / "tests")
+        if path.is_relative_to(top)
+        for folder in (path.parent, *path.parent.parents)
+        if folder.is_relative_to(top)
+    }
+    assert {"resight", "tests", "unit"} <= folders
+    assert folders <= named, f"not in the README's tree: {', '.join(sorted(folders - named))}"
+
+
+def test_no_file_holds_a_path_of_somebodys_machine() -> None:
+    found = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name, text in list_texts()
+        if name != "LICENSE"
+        for number, line in enumerate(text.splitlines(), start=1)
+        if MACHINE.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["/" + "home/ana/a.jpg", "see /" + "tmp/x", "C:" + "\\Users\\ana", '"/' + 'root/x"'])
+def test_a_path_of_a_machine_is_recognised(text: str) -> None:
+    assert MACHINE.search(text)
+
+
+@pytest.mark.parametrize("text", ["src/home/page.py", "https://example.org/home/", "~/tmp/x", "#!/usr/bin/env bash"])
+def test_other_paths_are_not_taken_for_one(text: str) -> None:
+    assert not MACHINE.search(text)
+
+
+@pytest.mark.parametrize("name", recipe.shipped())
+def test_a_shipped_recipe_names_plug_ins_and_settings_that_exist(name: str) -> None:
+    chosen = recipe.load(name)
+    choices = [("resight.index", chosen.index)]
+    choices += [("resight.data.sets", chosen.data)] if chosen.data else []
+    choices += [("resight.search.rerankers", choice) for choice in chosen.rerankers]
+    for branch in chosen.branches:
+        choices += [("resight.encode.backbones", branch.encoder), ("resight.encode.descriptors", branch.descriptor)]
+        choices += [("resight.encode.transforms", choice) for choice in branch.transforms]
+    for package, choice in choices:
+        plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
+    for metric in chosen.metrics:
+        metrics.build(metric)
+    assert chosen.name == name
+    assert chosen.store.name in plugins.names("resight.store")
+
+
+def test_the_changelog_has_an_entry_for_this_version() -> None:
+    assert re.search(rf"^## \[?{re.escape(version())}\b", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_citation_is_of_this_version() -> None:
+    stated = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert stated is not None
+    assert stated.group(1).strip("\"'") == version()
+
+
+def test_every_link_between_pages_leads_to_a_file() -> None:
+    broken = [
+        f"{name}: {target}"
+        for name, text in list_texts()
+        if name.endswith(".md")
+        for target in LINK.findall(text)
+        if "://" not in target and not (ROOT / name).parent.joinpath(target).exists()
+    ]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("name", ["scripts/setup", "scripts/demo", "scripts/check", "scripts/test", ".ci/run"])
+def test_a_script_can_be_run_and_stops_at_the_first_error(name: str) -> None:
+    path = ROOT / name
+    assert os.access(path, os.X_OK)
+    assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env bash\n")
+    assert "\nset -euo pipefail\n" in path.read_text(encoding="utf-8")
