@@ -47,8 +47,10 @@ def main() -> None:
         for name in ("sift", "sift_vlad"):
             collection = open_collection(Path(scratch) / f"{name}.resight", name)
             collection.add([photo.picture.ref for photo in photos if photo.subject in held])
-            samples = list(collect(collection, photos, held, np.random.default_rng(7)))
-            unverified = [({key: signals[key] for key in signals if key != "inliers"}, same) for signals, same in samples]
+            samples = list(collect(collection, photos, np.random.default_rng(7)))
+            unverified = [
+                ({key: signals[key] for key in signals if key != "inliers"}, same) for signals, same in samples
+            ]
             for part in (samples, unverified):
                 fitted.append(calibration.fit(part))
                 report(name, fitted[-1], part)
@@ -71,7 +73,7 @@ def load_photos() -> Iterator[Photo]:
 
 
 def collect(
-    collection: Collection, photos: list[Photo], held: set[str], generator: np.random.Generator
+    collection: Collection, photos: list[Photo], generator: np.random.Generator
 ) -> Iterator[tuple[calibration.Signals, bool]]:
     """The signals of every candidate of every view, and whether it is the same thing."""
     subject_of = {photo.picture.ref.id: photo.subject for photo in photos}
@@ -95,8 +97,8 @@ def make_view(pixels: Pixels, scene: Pixels, generator: np.random.Generator) -> 
     background = cv2.resize(scene, (700, 700), interpolation=cv2.INTER_AREA)
     tilt = np.radians(generator.normal(0, 15))
     square = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
-    turned = (square - square.mean(axis=0)) * scale @ np.array(
-        [[np.cos(tilt), np.sin(tilt)], [-np.sin(tilt), np.cos(tilt)]]
+    turned = (
+        (square - square.mean(axis=0)) * scale @ np.array([[np.cos(tilt), np.sin(tilt)], [-np.sin(tilt), np.cos(tilt)]])
     )
     turned += generator.normal(0, 0.06 * share * 700, (4, 2)) + 350 + generator.uniform(-1, 1, 2) * (1 - share) * 300
     transform = cv2.getPerspectiveTransform(square.astype(np.float32), turned.astype(np.float32))
@@ -114,7 +116,8 @@ def report(name: str, fitted: calibration.Calibration, samples: list[tuple[calib
     print(
         f"{name}: {fitted.pairs} pairs, {fitted.same} same; bias {fitted.bias:.2f}, "
         + ", ".join(f"{name} {weight:.2f}" for name, weight in fitted.weights.items())
-        + f"; of 'same' {np.mean(guesses[truths] > 0.5):.1%} and of others {np.mean(guesses[~truths] > 0.5):.3%} above 0.5"
+        + f"; above 0.5: {np.mean(guesses[truths] > 0.5):.1%} of the same, "
+        + f"{np.mean(guesses[~truths] > 0.5):.3%} of the others"
     )
 
 

@@ -65,7 +65,9 @@ def configure(config: type, settings: Mapping[str, Any], owner: str) -> Any:
     try:
         return config(**{key: convert(value, hints[key], f"{owner}: {key}") for key, value in settings.items()})
     except TypeError as error:
-        raise RecipeError(f"{owner}: {error}", expected=f"settings {', '.join(fields)}", fix="add what is missing") from error
+        raise RecipeError(
+            f"{owner}: {error}", expected=f"settings {', '.join(fields)}", fix="add what is missing"
+        ) from error
 
 
 def convert(value: Any, hint: Any, owner: str) -> Any:
@@ -89,5 +91,7 @@ def convert(value: Any, hint: Any, owner: str) -> Any:
         return float(value)
     elif isinstance(hint, type) and type(value) is hint:
         return value
-    wanted = f"one of {', '.join(map(repr, choices))}" if origin is typing.Literal else str(getattr(hint, "__name__", hint))
+    wanted = (
+        f"one of {', '.join(map(repr, choices))}" if origin is typing.Literal else str(getattr(hint, "__name__", hint))
+    )
     raise RecipeError(f"{owner} does not fit", expected=wanted, actual=repr(value), fix="correct the value")

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from resight.types import FloatArray, Ranking
 
 
-def best(query_id: str, ids: Sequence[str], scores: FloatArray, k: int, rows: NDArray[np.int64] | None = None) -> Ranking:
+def best(
+    query_id: str, ids: Sequence[str], scores: FloatArray, k: int, rows: NDArray[np.int64] | None = None
+) -> Ranking:
     """The k best of scores [n]; row i belongs to ids[i], or to ids[rows[i]] when rows is given."""
     k = min(k, len(scores))
     if k == 0:
@@ -16,7 +18,7 @@ def best(query_id: str, ids: Sequence[str], scores: FloatArray, k: int, rows: ND
     # Everything that ties with the k-th score takes part, so that the id decides and not the position.
     threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
     candidates = np.flatnonzero(scores >= threshold)
-    names = [ids[position if rows is None else rows[position]] for position in candidates]
+    names = [ids[int(row)] for row in (candidates if rows is None else rows[candidates])]
     order = sorted(range(len(names)), key=lambda slot: (-scores[candidates[slot]], names[slot]))[:k]
     return Ranking(
         query_id,

@@ -36,7 +36,9 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path} is not valid TOML", actual=str(error), fix="correct the line that it names") from error
+        raise RecipeError(
+            f"{path} is not valid TOML", actual=str(error), fix="correct the line that it names"
+        ) from error
     for override in overrides:
         apply(table, override)
     return parse(table, default_name=path.stem)
@@ -104,7 +106,9 @@ def apply(table: dict[str, Any], override: str) -> None:
     """Put one `dotted.key=value` into the tables of a recipe that is being read."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
-        raise RecipeError(f"cannot use {override!r}", expected="key=value", actual=override, fix="e.g. --set index=hnsw")
+        raise RecipeError(
+            f"cannot use {override!r}", expected="key=value", actual=override, fix="e.g. --set index=hnsw"
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -164,7 +168,10 @@ def _check_keys(table: Mapping[str, Any], valid: Sequence[str], owner: str) -> N
     for key in table:
         if key not in valid:
             raise RecipeError(
-                f"{owner} has no key {key!r}", expected=f"one of {', '.join(valid)}", actual=repr(key), fix="correct its name"
+                f"{owner} has no key {key!r}",
+                expected=f"one of {', '.join(valid)}",
+                actual=repr(key),
+                fix="correct its name",
             )
 
 

@@ -12,7 +12,7 @@ from resight import plugins, recipe
 from resight.evaluate import metrics
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = re.compile(r"(^|/)(\.git|\.venv|build|dist|demo|__pycache__|\.[a-z_]+_cache|\.hypothesis|[^/]+\.egg-info)(/|$)")
+LEFT_OUT = re.compile(r"(^|/)(\.git|\.venv|build|dist|__pycache__|\.[a-z_]+_cache|\.hypothesis|[^/]+\.egg-info)(/|$)")
 # Folders that only one machine has. A path that starts in the middle of a longer one is relative, and fine.
 MACHINE = re.compile(r"(?<![\w.~)}>*-])/(?:work|root|home|Users|tmp|opt|mnt|private)/|\b[A-Z]:\\Users\\")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -34,7 +34,7 @@ def list_texts() -> list[tuple[str, str]]:
     for path in list_files():
         data = path.read_bytes()
         if b"\0" not in data:
-            texts.append((path.relative_to(ROOT).as_posix(), data.decode("utf-8")))
+            texts.append((path.relative_to(ROOT).as_posix(), data.decode("utf-8", "replace")))
     return texts
 
 
@@ -96,7 +96,9 @@ def test_a_shipped_recipe_names_plug_ins_and_settings_that_exist(name: str) -> N
 
 
 def test_the_changelog_has_an_entry_for_this_version() -> None:
-    assert re.search(rf"^## \[?{re.escape(version())}\b", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.search(
+        rf"^## \[?{re.escape(version())}\b", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
 
 
 def test_the_citation_is_of_this_version() -> None:

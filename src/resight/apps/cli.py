@@ -39,7 +39,9 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("\nstopped; what was reported as stored is kept, and the same command goes on from there", file=sys.stderr)
+        print(
+            "\nstopped; what was reported as stored is kept, and the same command goes on from there", file=sys.stderr
+        )
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

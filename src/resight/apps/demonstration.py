@@ -42,7 +42,9 @@ class Outcome:
         best = self.answer.hits[0]
         if not self.question.answers:
             return (best.probability or 0.0) < 0.5
-        return best.id in self.question.answers and (self.question.box is None or overlap(best.box, self.question.box) >= 0.5)
+        return best.id in self.question.answers and (
+            self.question.box is None or overlap(best.box, self.question.box) >= 0.5
+        )
 
     def summary(self) -> dict[str, Any]:
         best = self.answer.hits[0]

@@ -115,7 +115,9 @@ class Collection:
         picture = read_query(image, None if box else self._encoder.max_side)
         box = box or picture.ref.box
         width, height = picture.size
-        outline = (0.0, 0.0, float(width), float(height)) if box is None else images.clip(box, picture.size, picture.ref.id)
+        outline = (
+            (0.0, 0.0, float(width), float(height)) if box is None else images.clip(box, picture.size, picture.ref.id)
+        )
         rows = adding.encode_region(picture, box, self._encoder, "query")
         return Query(picture.ref.id, picture.size, outline, rows)
 
@@ -179,7 +181,9 @@ class Collection:
             if branch.weight > 0
         )
         chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in recipe.rerankers)
-        signals = ["standout", *(part.name for part in shortlisters)] + [name for part in chain for name in part.signals]
+        signals = ["standout", *(part.name for part in shortlisters)] + [
+            name for part in chain for name in part.signals
+        ]
         calibration = calibrations.choose(signals, self._calibration_file)
         return Pipeline(shortlisters, chain, calibration, self, self._sizes)
 

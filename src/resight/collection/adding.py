@@ -51,7 +51,7 @@ class _Adding:
     def __init__(self, encoder: Encoder, store: Store, progress: Progress | None) -> None:
         self._encoder = encoder
         self._store = store
-        self._progress = progress or (lambda done, total: None)
+        self._progress = progress
         self._known = {record.id: (record.path, record.bytes, record.modified_ns) for record in store.metadata()}
         self._skipped: list[Skipped] = []
         self._added = self._updated = self._unchanged = self._commits = 0
@@ -145,7 +145,8 @@ class _Adding:
 
     def _report(self) -> None:
         done = self._added + self._updated + self._unchanged + len(self._skipped)
-        self._progress(done, max(self._total, done))
+        if self._progress:
+            self._progress(done, max(self._total, done))
 
 
 def list_refs(source: Source) -> Iterator[ImageRef | Skipped]:
@@ -163,9 +164,7 @@ def _record(picture: Picture, rows: tuple[Descriptors, ...]) -> Record:
     attributes = dict(ref.attributes)
     if ref.box is not None:
         attributes["box"] = ",".join(f"{side:g}" for side in ref.box)
-    image = ImageRecord(
-        ref.id, ref.path, picture.sha256, picture.bytes, picture.modified_ns, picture.size, attributes
-    )
+    image = ImageRecord(ref.id, ref.path, picture.sha256, picture.bytes, picture.modified_ns, picture.size, attributes)
     return Record(image, rows)
 
 

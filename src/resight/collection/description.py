@@ -1,6 +1,6 @@
 """`collection.json`: what a collection is. Written once, when the collection is made.
 
-    {"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
+{"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
 """
 
 import json

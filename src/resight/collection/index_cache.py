@@ -6,7 +6,6 @@ store. It is built under a temporary name and renamed, so that it is whole or no
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -47,7 +46,7 @@ def open_index(folder: Path, choice: Choice, store: Store, branch: int, space: s
 
 def _publish(temporary: Path, place: Path) -> None:
     try:
-        os.replace(temporary, place)
+        temporary.replace(place)
     except OSError:
         if not place.is_dir():  # otherwise another process has just made the same index
             raise

@@ -64,7 +64,9 @@ def _read(path: Path) -> dict[Path, dict[str, bool]]:
             for row in rows:
                 if row["same"] not in ("0", "1"):
                     raise ManifestError(
-                        f"{path}, line {rows.line_num}: same is neither 0 nor 1", expected="0 or 1", actual=str(row["same"])
+                        f"{path}, line {rows.line_num}: same is neither 0 nor 1",
+                        expected="0 or 1",
+                        actual=str(row["same"]),
                     )
                 known.setdefault(path.parent / row["query"], {})[row["id"]] = row["same"] == "1"
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -46,7 +46,8 @@ def read_ahead(items: Iterable[Item], depth: int) -> Iterator[Item]:
     def put(entry: tuple[bool, Item | BaseException | None]) -> None:
         while not stopped.is_set():
             try:
-                return slots.put(entry, timeout=0.1)
+                slots.put(entry, timeout=0.1)
+                return
             except queue.Full:
                 continue
 

@@ -101,7 +101,7 @@ def to_html(result: RunResult) -> str:
         "<meta name=viewport content='width=device-width'><style>:root{color-scheme:light dark}"
         "body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
         "div{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-        "th,td{padding:.35rem .9rem;text-align:right;border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
+        "th,td{padding:.35rem .9rem;text-align:right;border-bottom:1px solid #8886}"
         "tr>:first-child{text-align:left}</style>"
         f"<h1>{html.escape(table.title)}</h1><div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         f"<h2>What the figures mean</h2><ul>{notes}</ul></html>\n"
@@ -132,7 +132,9 @@ def _notes(result: RunResult, judged: list[JudgedQuery]) -> list[str]:
         notes.append(f"{without} queries have no positive in the data base; they are in no figure above.")
         area = _auc(result, judged)
         if area is not None:
-            notes.append(f"AUC of the best answer's probability, {len(judged)} known against {without} unknown: {area:.4f}")
+            notes.append(
+                f"AUC of the best answer's probability, {len(judged)} known against {without} unknown: {area:.4f}"
+            )
     if result.unreadable:
         notes.append(f"{len(result.unreadable)} database images could not be read")
     notes.append(

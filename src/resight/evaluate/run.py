@@ -57,7 +57,9 @@ def run(
     dataset = sets.build(recipe.data.name, **recipe.data.settings).load(root)
     if not any(_has_truth(dataset, query) for query in dataset.queries):
         raise ManifestError(
-            f"{dataset.name} has no query with a positive", expected="queries and their truth", fix="docs/data.md tells how"
+            f"{dataset.name} has no query with a positive",
+            expected="queries and their truth",
+            fix="docs/data.md tells how",
         )
     conventions = {name: metrics.build(name).convention for name in recipe.metrics}
     with _place(keep) as folder:

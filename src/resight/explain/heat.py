@@ -26,7 +26,7 @@ def overlay_heat(pixels: Pixels, heat: FloatArray) -> Pixels:
     levels = np.rint(warmth * 255).astype(np.uint8)
     colours = cv2.applyColorMap(levels, cv2.COLORMAP_INFERNO)[..., ::-1].astype(np.float32)
     opacity = (OPACITY[0] + (OPACITY[1] - OPACITY[0]) * warmth)[..., None]
-    return np.rint(opacity * colours + (1 - opacity) * _mute(pixels)).astype(np.uint8)
+    return np.asarray(np.rint(opacity * colours + (1 - opacity) * _mute(pixels)), np.uint8)
 
 
 def _mute(pixels: Pixels) -> FloatArray:

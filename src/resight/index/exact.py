@@ -44,7 +44,7 @@ class Exact:
 
 
 class ExactSearcher:
-    def __init__(self, ids: list[str], vectors: np.ndarray) -> None:  # type: ignore[type-arg]
+    def __init__(self, ids: list[str], vectors: np.ndarray) -> None:
         self._ids = ids
         self._vectors = vectors
 
@@ -62,7 +62,7 @@ class ExactSearcher:
         return ranks.best(query.ids[0], self._ids, scores, k, rows)
 
 
-def measure(chunks: Chunks) -> tuple[int, int, np.dtype]:  # type: ignore[type-arg]
+def measure(chunks: Chunks) -> tuple[int, int, np.dtype]:
     """Images, dimensions and dtype of rows that come one an image."""
     count, dimensions, dtype = 0, 0, np.dtype(np.float32)
     for chunk in chunks():

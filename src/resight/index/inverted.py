@@ -101,7 +101,7 @@ class InvertedSearcher:
             # An image holds a word at most once, so that plain fancy indexing adds every contribution.
             totals[self._images[postings][chosen]] += self._weights[word] * similarity[chosen] ** self._config.alpha
         scale = np.sqrt(max(len(words), 1)) * np.sqrt(np.maximum(self._lengths, 1))
-        return (totals / scale).astype(np.float32)
+        return np.asarray(totals / scale, np.float32)
 
 
 def _count(chunks: Chunks) -> tuple[NDArray[np.int64], list[int], list[str], int]:
@@ -126,9 +126,7 @@ def _count(chunks: Chunks) -> tuple[NDArray[np.int64], list[int], list[str], int
     return counts, lengths, ids, code_bytes
 
 
-def _fill(
-    chunks: Chunks, starts: NDArray[np.int64], images: NDArray[np.int32], codes: NDArray[np.uint8]
-) -> None:
+def _fill(chunks: Chunks, starts: NDArray[np.int64], images: NDArray[np.int32], codes: NDArray[np.uint8]) -> None:
     cursor = starts[:-1].copy()
     first_image = 0
     for chunk in chunks():
@@ -147,7 +145,7 @@ def _fill(
             array.flush()
 
 
-def _create(path: Path, shape: tuple[int, ...], dtype: type) -> np.ndarray:  # type: ignore[type-arg]
+def _create(path: Path, shape: tuple[int, ...], dtype: type) -> np.ndarray:
     if 0 in shape:  # an empty file cannot be mapped
         np.save(path, np.zeros(shape, dtype))
         return np.zeros(shape, dtype)

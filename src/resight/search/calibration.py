@@ -1,9 +1,9 @@
 """Signals → the probability that query and image show the very same thing.
 
-Logistic: log-odds = bias + Σ_s weight_s · f(x_s), where f is log(1 + x) for the signals in LOGARITHMIC and x for similarities.
-A signal that is missing counts as 0: what was not verified has no inliers. A calibration belongs to the signals
-it was fitted on, e.g. ("asmk", "standout", "inliers"). The shipped ones were fitted by `benchmarks/fit_calibration.py` on known
-pairs; `resight calibrate` fits one on a collection's own pairs.
+Logistic: log-odds = bias + Σ_s weight_s · f(x_s), where f is log(1 + x) for the signals in LOGARITHMIC and x for
+similarities. A signal that is missing counts as 0: what was not verified has no inliers. A calibration belongs to
+the signals it was fitted on, e.g. ("asmk", "standout", "inliers"). The shipped ones were fitted by
+`benchmarks/fit_calibration.py` on known pairs; `resight calibrate` fits one on a collection's own pairs.
 """
 
 import json

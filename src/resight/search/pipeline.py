@@ -1,6 +1,6 @@
 """One search, from the encoded query to located answers:
 
-    shortlist → rerank (verify …) → calibrate → locate
+shortlist → rerank (verify …) → calibrate → locate
 """
 
 import time
@@ -61,9 +61,7 @@ def search(query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | N
     return replace(ranking, seconds=clock.seconds)
 
 
-def shortlist(
-    query: Query, shortlisters: Sequence[Shortlister], depth: int, allowed: frozenset[str] | None
-) -> Ranking:
+def shortlist(query: Query, shortlisters: Sequence[Shortlister], depth: int, allowed: frozenset[str] | None) -> Ranking:
     """The first candidates: weighted sum of the branches' scores; a branch that did not find an image adds nothing."""
     totals: dict[str, float] = {}
     signals: dict[str, dict[str, float]] = {}

@@ -72,9 +72,7 @@ def local_similarity(transform: Matrix, points: NDArray[np.floating]) -> tuple[M
     # d(u/w)/dx = (h_u - (u/w) h_w) / w
     jacobian = (transform[None, :2, :2] - mapped[:, :, None] * transform[None, 2:, :2]) / depth[:, :, None]
     scale = np.sqrt(np.abs(np.linalg.det(jacobian)))
-    turn = np.degrees(
-        np.arctan2(jacobian[:, 1, 0] - jacobian[:, 0, 1], jacobian[:, 0, 0] + jacobian[:, 1, 1])
-    )
+    turn = np.degrees(np.arctan2(jacobian[:, 1, 0] - jacobian[:, 0, 1], jacobian[:, 0, 0] + jacobian[:, 1, 1]))
     return scale, turn
 
 

@@ -2,12 +2,15 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from resight.apps import terminal
 from resight.apps.commands.adding import Json
+
+if TYPE_CHECKING:
+    from resight.apps.demonstration import Outcome
 
 
 def demo(
@@ -49,10 +52,12 @@ def demo(
     return None
 
 
-def _table(outcomes: list["Outcome"]) -> tuple[tuple[str, ...], list[list[str]]]:  # type: ignore[name-defined]  # noqa: F821
+def _table(outcomes: list["Outcome"]) -> tuple[tuple[str, ...], list[list[str]]]:
     rows = []
     for outcome in outcomes:
         best = outcome.answer.hits[0]
         box = "" if best.box is None else ", ".join(f"{side:.0f}" for side in best.box)
-        rows.append([outcome.question.title, best.id, f"{best.probability:.1%}", box, "right" if outcome.right else "wrong"])
+        rows.append(
+            [outcome.question.title, best.id, f"{best.probability:.1%}", box, "right" if outcome.right else "wrong"]
+        )
     return ("question", "best answer", "same thing", "box", "so it is"), rows

@@ -13,8 +13,12 @@ def evaluate(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of a shipped recipe.")],
     data: Annotated[Path, typer.Option("--data", help="The folder that holds the data set.")],
     settings: Set = None,
-    keep: Annotated[Path | None, typer.Option(help="Keep the collection here, so that a second run starts from it.")] = None,
-    by: Annotated[str, typer.Option(help="Also show the figures for each value of this attribute of the queries.")] = "set",
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep the collection here, so that a second run starts from it.")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(help="Also show the figures for each value of this attribute of the queries.")
+    ] = "set",
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write figures, recipe and every query.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as a page.")] = None,
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,

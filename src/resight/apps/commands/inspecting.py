@@ -1,12 +1,15 @@
 """`resight info`, `resight encoders` and `resight data`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from resight.apps import terminal
 from resight.apps.commands.adding import Json
+
+if TYPE_CHECKING:
+    from resight.data.check import DataCheck
 
 
 def info(collection: Annotated[Path, typer.Argument(help="The collection.")], json: Json = False) -> None:
@@ -89,8 +92,9 @@ def check_data(
         raise typer.Exit(1)
 
 
-def _print_check(name: str, found: "DataCheck") -> None:  # type: ignore[name-defined]  # noqa: F821
-    print(f"{name}: {found.database:,} database images, {found.queries:,} queries ({found.queries_with_truth:,} with truth)")
+def _print_check(name: str, found: "DataCheck") -> None:
+    print(f"{name}: {found.database:,} database images")
+    print(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
     print(f"labels {found.labels:,}, with a position {found.with_position:,}, turned by EXIF {found.rotated:,}")
     print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
     if found.smallest and found.largest:

@@ -37,7 +37,8 @@ def codebook(
 def calibrate(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
     pairs: Annotated[
-        Path | None, typer.Option(help="CSV with the columns query (a path), id, same (1 or 0); without it, labels decide.")
+        Path | None,
+        typer.Option(help="CSV with the columns query (a path), id, same (1 or 0); without it, labels decide."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -30,5 +30,7 @@ def plan(
     print(f"memory  {terminal.say_bytes(found.memory_bytes)} at most while indexing")
     print(f"disk    {terminal.say_bytes(found.store_bytes)} store + {terminal.say_bytes(found.index_bytes)} index")
     if found.unreadable:
-        print(f"{found.unreadable} of the images probed cannot be read; `resight data check folder PATH` names them all")
+        print(
+            f"{found.unreadable} of the images probed cannot be read; `resight data check folder PATH` names them all"
+        )
     return None

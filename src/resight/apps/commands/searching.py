@@ -17,7 +17,8 @@ def search(
     box: Annotated[str | None, typer.Option(metavar="X0,Y0,X1,Y1", help="Look for this part of it only.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
     where: Annotated[
-        list[str] | None, typer.Option(metavar="CONDITION", help='Only images with e.g. "label=crater" or "year>=1900".')
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help='Only images with e.g. "label=crater" or "year>=1900".'),
     ] = None,
     near: Annotated[str | None, typer.Option(metavar="LAT,LON,METRES", help="Only images taken near a place.")] = None,
     settings: Set = None,

@@ -63,13 +63,13 @@ class Sift:
 def root_sift(histograms: FloatArray) -> FloatArray:
     """[n, 128] SIFT histograms → [n, 128] float32 of unit L2 norm."""
     sums = np.maximum(histograms.sum(axis=1, keepdims=True), 1e-6)
-    return np.sqrt(histograms / sums).astype(np.float32)
+    return np.asarray(np.sqrt(histograms / sums), np.float32)
 
 
-def reduce_to(pixels: np.ndarray, side: int) -> np.ndarray:  # type: ignore[type-arg]
+def reduce_to(pixels: np.ndarray, side: int) -> np.ndarray:
     height, width = pixels.shape[:2]
     scale = side / max(height, width)
     if scale >= 1:
         return pixels
     size = (max(round(width * scale), 1), max(round(height * scale), 1))
-    return cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))

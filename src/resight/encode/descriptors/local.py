@@ -47,4 +47,4 @@ class Local:
 
 def to_int8(vectors: FloatArray) -> NDArray[np.int8]:
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), 1e-12)
-    return np.round(vectors * (127 / largest)).astype(np.int8)
+    return np.asarray(np.round(vectors * (127 / largest)), np.int8)

@@ -42,9 +42,7 @@ def aggregate(vectors: FloatArray, codebook: codebooks.Codebook) -> FloatArray:
     return flat / max(float(np.linalg.norm(flat)), 1e-6)
 
 
-def sum_residuals(
-    vectors: FloatArray, codebook: codebooks.Codebook, count: int
-) -> tuple[np.ndarray, FloatArray]:  # type: ignore[type-arg]
+def sum_residuals(vectors: FloatArray, codebook: codebooks.Codebook, count: int) -> tuple[np.ndarray, FloatArray]:
     """The words that occur [m], rising, and the sum of their residuals [m, D], each feature given to `count` words."""
     assigned = codebook.assign(vectors, count)
     words, slots = np.unique(assigned.ravel(), return_inverse=True)

@@ -83,7 +83,7 @@ def _split(rows: Descriptors) -> Iterator[LocalFeatures]:
         yield LocalFeatures(name, unit_rows(rows.vectors[part]), rows.points[part])
 
 
-def unit_rows(vectors: np.ndarray) -> FloatArray:  # type: ignore[type-arg]
+def unit_rows(vectors: np.ndarray) -> FloatArray:
     """Rows of any dtype → float32 of unit length: stored local features keep their direction only."""
     rows = vectors.astype(np.float32)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6))

@@ -1,0 +1,21 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Tests of every folder import the shared builders by their plain names.
+sys.path.insert(0, str(Path(__file__).parent))
+
+# The first example pays for imports and caches, so that a time limit for one example says nothing.
+settings.register_profile("resight", deadline=None)
+settings.load_profile("resight")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the real data sets."""
+    if "RESIGHT_DATA" not in os.environ:
+        pytest.skip("RESIGHT_DATA does not name the real data")
+    return Path(os.environ["RESIGHT_DATA"])

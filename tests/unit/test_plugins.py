@@ -1,0 +1,153 @@
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from resight import plugins
+from resight.errors import MissingExtra, RecipeError
+
+TOY = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Config:
+    size: int
+    scale: float = 1.0
+
+def build(config):
+    return config.size * config.scale
+"""
+
+
+@dataclass(frozen=True)
+class Config:
+    count: int = 1
+    share: float = 0.5
+    name: str = "x"
+    flag: bool = False
+    kind: Literal["hard", "soft"] = "hard"
+    file: Path | None = None
+    scales: tuple[float, ...] = (1.0,)
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A package with three plug-ins and a sub-package."""
+    folder = tmp_path / "toys_for_plugins"
+    (folder / "deeper").mkdir(parents=True)
+    for path, text in {
+        "__init__.py": "",
+        "toy.py": TOY,
+        "lacks_dependency.py": "import a_package_that_nobody_has",
+        "broken.py": "import resight.a_module_that_is_gone",
+        "deeper/__init__.py": "",
+    }.items():
+        (folder / path).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder.name
+    for name in [name for name in sys.modules if name.startswith(folder.name)]:
+        del sys.modules[name]
+
+
+def test_a_plug_in_is_built_from_its_settings(toys: str):
+    assert plugins.load(toys, "toy", {"size": 3, "scale": 2}) == 6.0
+
+
+def test_the_names_are_the_modules_and_not_the_packages(toys: str):
+    assert plugins.names(toys) == ["broken", "lacks_dependency", "toy"]
+
+
+def test_listing_names_imports_none_of_them(toys: str):
+    plugins.names(toys)
+    assert f"{toys}.toy" not in sys.modules
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(RecipeError) as caught:
+        plugins.find("resight.index", "exakt")
+    assert caught.value.problem == "there is no index called 'exakt'"
+    assert "exact" in caught.value.expected and "inverted" in caught.value.expected
+
+
+def test_a_name_cannot_lead_out_of_its_package():
+    with pytest.raises(RecipeError):
+        plugins.find("resight.index", "..errors")
+
+
+def test_a_missing_dependency_is_named(toys: str):
+    with pytest.raises(MissingExtra, match="a_package_that_nobody_has"):
+        plugins.load(toys, "lacks_dependency", {})
+
+
+def test_a_missing_module_of_our_own_is_not_blamed_on_an_extra(toys: str):
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_is_gone"):
+        plugins.load(toys, "broken", {})
+
+
+def test_a_missing_setting_is_an_error_that_names_it(toys: str):
+    with pytest.raises(RecipeError, match="size"):
+        plugins.load(toys, "toy", {})
+
+
+def test_an_unknown_setting_is_answered_with_the_known_ones():
+    with pytest.raises(RecipeError) as caught:
+        plugins.configure(Config, {"cuont": 3}, "toy")
+    assert caught.value.problem == "toy has no setting 'cuont'"
+    assert caught.value.expected == "one of count, share, name, flag, kind, file, scales"
+
+
+def test_no_settings_leave_the_defaults():
+    assert plugins.configure(Config, {}, "toy") == Config()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("count", 3, 3),
+        ("share", 0.25, 0.25),
+        ("share", 1, 1.0),
+        ("name", "y", "y"),
+        ("flag", True, True),
+        ("kind", "soft", "soft"),
+        ("file", "words.npz", Path("words.npz")),
+        ("file", None, None),
+        ("scales", [1, 0.5], (1.0, 0.5)),
+        ("scales", [], ()),
+    ],
+)
+def test_what_toml_gives_becomes_what_the_config_declares(key: str, value: object, expected: object):
+    made = getattr(plugins.configure(Config, {key: value}, "toy"), key)
+    assert made == expected
+    assert type(made) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("count", 1.5),
+        ("count", True),
+        ("count", "3"),
+        ("share", "half"),
+        ("share", True),
+        ("name", 3),
+        ("flag", 1),
+        ("kind", "medium"),
+        ("file", 3),
+        ("scales", 1.0),
+        ("scales", ["wide"]),
+    ],
+)
+def test_a_value_of_another_type_is_refused(key: str, value: object):
+    with pytest.raises(RecipeError) as caught:
+        plugins.configure(Config, {key: value}, "toy")
+    assert caught.value.problem == f"toy: {key} does not fit"
+
+
+def test_a_refused_choice_is_answered_with_the_valid_ones():
+    with pytest.raises(RecipeError) as caught:
+        plugins.configure(Config, {"kind": "medium"}, "toy")
+    assert caught.value.expected == "one of 'hard', 'soft'"
+    assert caught.value.actual == "'medium'"

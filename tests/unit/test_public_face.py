@@ -1,0 +1,55 @@
+"""The names that other people's code relies on, and what importing the package costs."""
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+import resight
+
+NAMES = [
+    "AddReport",
+    "Answer",
+    "Box",
+    "Collection",
+    "Evidence",
+    "Hit",
+    "ImageRef",
+    "Match",
+    "Recipe",
+    "ResightError",
+    "load_recipe",
+    "open",
+]
+HEAVY = {"cv2", "faiss", "fastapi", "lancedb", "onnxruntime", "pyarrow", "torch"}
+
+
+def test_the_public_names_are_these():
+    assert resight.__all__ == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_is_there_and_listed(name: str):
+    assert getattr(resight, name) is not None
+    assert name in dir(resight)
+
+
+def test_the_names_are_the_things_of_their_modules():
+    assert resight.open is importlib.import_module("resight.collection").open_collection
+    assert resight.load_recipe is importlib.import_module("resight.recipe").load
+    assert resight.Hit is importlib.import_module("resight.types").Hit
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+        resight.opne  # noqa: B018 - looking it up is the test
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    program = "import json, sys, resight; print(json.dumps(sorted(sys.modules)))"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = {name.partition(".")[0] for name in json.loads(finished.stdout)}
+    assert "resight" in imported
+    assert imported & HEAVY == set()

@@ -1,0 +1,172 @@
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from resight import plugins, recipe
+from resight.errors import RecipeError
+from resight.types import Branch, Choice, Recipe
+
+TEXT = """
+name = "museum"
+index = "hnsw"
+data = { name = "museum", direction = "photos" }
+metrics = ["ap", "recall@1"]
+
+[[branches]]
+encoder = { name = "sift", features = 500 }
+descriptor = "vlad"
+weight = 2
+
+[[rerankers]]
+name = "geometry"
+candidates = 10
+"""
+BRANCH = {"encoder": "sift", "descriptor": "vlad"}
+EXPECTED = Recipe(
+    name="museum",
+    branches=(Branch(Choice("sift", {"features": 500}), Choice("vlad"), weight=2.0),),
+    data=Choice("museum", {"direction": "photos"}),
+    index=Choice("hnsw"),
+    rerankers=(Choice("geometry", {"candidates": 10}),),
+    metrics=("ap", "recall@1"),
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def override(text: str, table: dict) -> dict:
+    changed = copy.deepcopy(table)
+    recipe.apply(changed, text)
+    return changed
+
+
+def test_a_file_becomes_a_recipe(file: Path):
+    assert recipe.load(file) == EXPECTED
+    assert recipe.load(str(file)) == EXPECTED
+
+
+def test_a_recipe_without_a_name_is_called_like_its_file(file: Path):
+    file.write_text(TEXT.replace('name = "museum"\n', "", 1))
+    assert recipe.load(file).name == "mine"
+
+
+def test_what_is_left_out_has_its_default():
+    made = recipe.parse({"branches": [BRANCH]})
+    assert made == Recipe("unnamed", (Branch(Choice("sift"), Choice("vlad")),))
+    assert (made.store, made.index, made.branches[0].weight) == (Choice("lance"), Choice("exact"), 1.0)
+
+
+def test_a_recipe_survives_the_way_through_json():
+    assert recipe.parse(json.loads(json.dumps(recipe.to_table(EXPECTED)))) == EXPECTED
+
+
+@pytest.mark.parametrize("name", recipe.shipped())
+def test_a_shipped_recipe_uses_plug_ins_and_settings_that_exist(name: str):
+    made = recipe.load(name)
+    assert made.name == name
+    chosen = [("resight.index", made.index), *(("resight.search.rerankers", part) for part in made.rerankers)]
+    for branch in made.branches:
+        chosen += [("resight.encode.backbones", branch.encoder), ("resight.encode.descriptors", branch.descriptor)]
+        chosen += [("resight.encode.transforms", part) for part in branch.transforms]
+    chosen += [("resight.data.sets", made.data)] if made.data is not None else []
+    for package, choice in chosen:
+        plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
+
+
+def test_the_default_recipe_is_shipped():
+    assert "sift" in recipe.shipped()
+
+
+@pytest.mark.parametrize("name", ["no_such", "../sift", "recipes/sift", "sift.toml", ""])
+def test_an_unknown_recipe_is_answered_with_the_shipped_ones(name: str):
+    with pytest.raises(RecipeError) as caught:
+        recipe.load(name)
+    assert "sift" in caught.value.expected
+
+
+@pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe"])
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path, content: bytes):
+    (tmp_path / "bad.toml").write_bytes(content)
+    with pytest.raises(RecipeError, match=r"bad\.toml is not valid TOML"):
+        recipe.load(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({}, "a recipe without branches"),
+        ({"branches": []}, "a recipe without branches"),
+        ({"branches": "sift"}, "a recipe without branches"),
+        ({"branches": ["sift"]}, "a branch that is not a table"),
+        ({"branches": [{"encoder": "sift"}]}, "a branch without descriptor"),
+        ({"branches": [{"descriptor": "vlad"}]}, "a branch without encoder"),
+        ({"branches": [{**BRANCH, "wieght": 1}]}, "a branch has no key 'wieght'"),
+        ({"branches": [BRANCH], "indx": "exact"}, "a recipe has no key 'indx'"),
+        ({"branches": [BRANCH], "index": 3}, "index is not a plug-in"),
+        ({"branches": [BRANCH], "index": {"links": 16}}, "index is not a plug-in"),
+    ],
+)
+def test_a_table_that_is_no_recipe_says_why(table: dict, problem: str):
+    with pytest.raises(RecipeError) as caught:
+        recipe.parse(table)
+    assert caught.value.problem == problem
+
+
+def test_an_unknown_key_is_answered_with_the_known_ones():
+    with pytest.raises(RecipeError) as caught:
+        recipe.parse({"branches": [{**BRANCH, "wieght": 1}]})
+    assert caught.value.expected == "one of encoder, descriptor, transforms, weight"
+
+
+def test_overrides_are_put_in_from_left_to_right(file: Path):
+    made = recipe.load(file, ["index=exact", "branches.0.encoder.features=2000", "index=inverted"])
+    assert made.index == Choice("inverted")
+    assert made.branches[0].encoder == Choice("sift", {"features": 2000})
+
+
+def test_a_plug_in_given_by_bare_name_can_be_given_a_setting():
+    assert override("index.links=16", {"index": "hnsw"}) == {"index": {"name": "hnsw", "links": 16}}
+
+
+def test_a_setting_may_be_put_where_there_was_no_table():
+    assert override("data.name=museum", {}) == {"data": {"name": "museum"}}
+
+
+def test_a_whole_place_of_a_list_can_be_replaced():
+    assert override("rerankers.1=geometry", {"rerankers": ["a", "b"]}) == {"rerankers": ["a", "geometry"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("0.5", 0.5),
+        ("true", True),
+        ("hnsw", "hnsw"),
+        ('"3"', "3"),
+        ("[1, 2]", [1, 2]),
+        ("", ""),
+        ("a=b", "a=b"),
+    ],
+)
+def test_a_value_is_toml_or_a_bare_word(text: str, value: object):
+    assert override(f"key={text}", {}) == {"key": value}
+
+
+@pytest.mark.parametrize("text", ["index", "=3", " = 3"])
+def test_an_override_without_key_or_value_is_refused(text: str):
+    with pytest.raises(RecipeError, match="cannot use"):
+        recipe.apply({}, text)
+
+
+@pytest.mark.parametrize("text", ["branches.1.weight=3", "branches.first.weight=3", "branches.-1=3", "name.x.y=3"])
+def test_an_override_that_leads_nowhere_is_refused(text: str):
+    with pytest.raises(RecipeError, match="leads nowhere"):
+        recipe.apply({"branches": [dict(BRANCH)], "name": {"x": 5}}, text)
