@@ -111,7 +111,7 @@ def make_view(pixels: Pixels, scene: Pixels, generator: np.random.Generator) -> 
 
 
 def report(name: str, fitted: calibration.Calibration, samples: list[tuple[calibration.Signals, bool]]) -> None:
-    guesses = np.array([calibration.probability(fitted.log_odds(signals)) for signals, _ in samples])
+    guesses = np.array([fitted.probability(fitted.log_odds(signals)) for signals, _ in samples])
     truths = np.array([same for _, same in samples])
     print(
         f"{name}: {fitted.pairs} pairs, {fitted.same} same; bias {fitted.bias:.2f}, "

@@ -30,6 +30,7 @@ RUNS = (
     ("gardens_point", "gardenspoint", "asmk", ()),
     ("gardens_point", "gardenspoint", "vlad", ("branches.0.descriptor=vlad", "index=exact")),
 )
+MUSEUM_SETS = ("qsd1_w1", "qsd2_w2", "qsd1_w3", "qsd2_w3", "qsd1_w4")
 NO_GEOMETRY = "rerankers=[]"
 
 
@@ -48,6 +49,11 @@ def main() -> None:
                 figures.append({"stages": stages, **summarise(result)})
             if (name, descriptor) == ("museum_photo_to_painting", "asmk"):
                 figures.append(tell_strangers(open_collection(keep), figures[0]["per_query"], root))
+    for name in MUSEUM_SETS:
+        recipe = recipes.load("museum_painting_to_photos", (f'data.sets=["{name}"]',))
+        result = run(recipe, root / "museum")
+        show(f"asmk + geometry, only the photos of {name}", result)
+        figures.append({"stages": f"asmk + geometry, {name}", **summarise(result)})
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1, default=str) + "\n", encoding="utf-8")
 

@@ -20,7 +20,8 @@ SHOWN = 20  # skipped files that are listed before the rest is only counted
 
 
 def console() -> Console:
-    return Console(highlight=False, soft_wrap=True)
+    """A pipe or a file gets long lines whole."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 240)
 
 
 def print_json(value: Any) -> None:

@@ -92,7 +92,7 @@ class _Adding:
                 if named.box is not None:
                     images.clip(named.box, picture.size, named.id)
             except (ImageError, BoxError) as error:
-                self._skip(Skipped(str(ref.path), error.problem))
+                self._skip(Skipped(str(ref.path), images.reason(error, named.path)))
                 continue
             yield picture
 

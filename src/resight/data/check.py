@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resight.data.decode import Decoded, decode
-from resight.data.images import read_file
+from resight.data.images import read_file, reason
 from resight.errors import ImageError
 from resight.types import Dataset, ImageRef, Skipped
 
@@ -54,7 +54,7 @@ def check(
             image = decode(data, str(ref.path), MAX_SIDE)
         except ImageError as error:
             target = missing if isinstance(error.__cause__, FileNotFoundError) else unreadable
-            target.append(Skipped(str(ref.path), _reason(error, ref.path)))
+            target.append(Skipped(str(ref.path), reason(error, ref.path)))
         else:
             same[hashlib.sha256(data).hexdigest()].append(ref.id)
             modes[image.mode] += 1
@@ -78,10 +78,6 @@ def check(
         smallest=min(sizes, key=_area, default=None),
         largest=max(sizes, key=_area, default=None),
     )
-
-
-def _reason(error: ImageError, path: Path) -> str:
-    return error.problem.removeprefix(f"cannot read {path}: ")
 
 
 def _has_position(ref: ImageRef, image: Decoded) -> bool:

@@ -86,6 +86,11 @@ def clip(box: Box, size: tuple[int, int], name: str = "the image") -> Box:
     return float(left), float(top), float(right), float(bottom)
 
 
+def reason(error: ImageError | BoxError, path: Path) -> str:
+    """Why an image was refused, without the path that a list names anyway."""
+    return error.problem.removeprefix(f"cannot read {path}: ")
+
+
 def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 

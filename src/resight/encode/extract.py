@@ -1,36 +1,36 @@
 """The loop over many images: pictures in, rows out, in bounded memory.
 
-It knows neither where pictures come from nor where rows go: `pictures` is an iterator, `write` a function
-that keeps a batch. Reading runs ahead in a thread, at most `AHEAD` pictures, while the encoder works.
+It knows neither where pictures come from nor where rows go: `pictures` is an iterator, `encode` a function of one
+picture, `write` a function that keeps a batch. Threads encode while the next pictures are read; what is in flight is
+bounded, and the order stays that of the pictures.
 """
 
-import queue
-import threading
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
 from resight.types import Descriptors, Picture
 
-AHEAD = 4
 NO_PIXELS = np.zeros((0, 0, 3), np.uint8)
 Encoded = tuple[Picture, tuple[Descriptors, ...]]
-Item = TypeVar("Item")
+Encode = Callable[[Picture], tuple[Descriptors, ...]]
 
 
 def extract(
     pictures: Iterable[Picture],
-    encode: Callable[[Picture], tuple[Descriptors, ...]],
+    encode: Encode,
     write: Callable[[list[Encoded]], None],
     batch: int = 32,
+    workers: int | None = None,
 ) -> None:
-    """Encode every picture and hand the rows to `write`, `batch` images at a time."""
+    """Encode every picture and hand the rows to `write`, `batch` images at a time; one worker a core by default."""
     pending: list[Encoded] = []
-    for picture in read_ahead(pictures, AHEAD):
-        rows = encode(picture)
-        pending.append((replace(picture, pixels=NO_PIXELS), rows))  # pixels are not kept until the batch is full
+    for encoded in encode_ahead(pictures, encode, workers or os.cpu_count() or 1):
+        pending.append(encoded)
         if len(pending) >= batch:
             write(pending)
             pending = []
@@ -38,40 +38,22 @@ def extract(
         write(pending)
 
 
-def read_ahead(items: Iterable[Item], depth: int) -> Iterator[Item]:
-    """The same items, produced in a thread; its exceptions are raised here, and leaving early ends it."""
-    slots: queue.Queue[tuple[bool, Item | BaseException | None]] = queue.Queue(depth)
-    stopped = threading.Event()
-
-    def put(entry: tuple[bool, Item | BaseException | None]) -> None:
-        while not stopped.is_set():
-            try:
-                slots.put(entry, timeout=0.1)
-                return
-            except queue.Full:
-                continue
-
-    def produce() -> None:
+def encode_ahead(pictures: Iterable[Picture], encode: Encode, workers: int) -> Iterator[Encoded]:
+    """Pictures (without their pixels, which nobody needs any more) and rows, in order, at most 2 a worker in flight."""
+    flying: deque[tuple[Picture, Future[tuple[Descriptors, ...]]]] = deque()
+    with ThreadPoolExecutor(workers, thread_name_prefix="encode") as pool:
         try:
-            for item in items:
-                put((True, item))
-                if stopped.is_set():
-                    return
-        except BaseException as error:  # handed over to the consumer, which raises it
-            put((False, error))
-        else:
-            put((False, None))
+            for picture in pictures:
+                flying.append((replace(picture, pixels=NO_PIXELS), pool.submit(encode, picture)))
+                if len(flying) >= 2 * workers:
+                    yield _land(flying)
+            while flying:
+                yield _land(flying)
+        finally:
+            for _, future in flying:  # after an error, or when the consumer leaves early
+                future.cancel()
 
-    thread = threading.Thread(target=produce, name="read-ahead", daemon=True)
-    thread.start()
-    try:
-        while True:
-            more, value = slots.get()
-            if not more:
-                if isinstance(value, BaseException):
-                    raise value
-                return
-            yield value  # type: ignore[misc]
-    finally:
-        stopped.set()
-        thread.join()
+
+def _land(flying: deque[tuple[Picture, Future[tuple[Descriptors, ...]]]]) -> Encoded:
+    picture, future = flying.popleft()
+    return picture, future.result()

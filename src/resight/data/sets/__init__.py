@@ -12,6 +12,11 @@ class DataSource(Protocol):
         """The data set at `root`; images are named, not decoded."""
 
 
+def find_root(root: Path, folder: str, content: str) -> Path:
+    """The data set's own folder, when `root` is the one that holds several: the one with `content` in it."""
+    return root if (root / content).exists() or not (root / folder / content).exists() else root / folder
+
+
 def build(name: str, **settings: Any) -> DataSource:
     source: DataSource = plugins.load("resight.data.sets", name, settings)
     return source

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resight.data.images import SUFFIXES
+from resight.data.sets import find_root
 from resight.errors import ManifestError, RecipeError
 from resight.types import Dataset, ImageRef, Judgement
 
@@ -39,6 +40,7 @@ class GardensPointSource:
     config: Config
 
     def load(self, root: Path) -> Dataset:
+        root = find_root(root, "gardenspoint", self.config.database)
         database, queries = (_list_frames(root, walk) for walk in (self.config.database, self.config.queries))
         tolerance = range(-self.config.tolerance, self.config.tolerance + 1)
         judgements = {

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from resight.data.sets import find_root
 from resight.errors import ManifestError, RecipeError
 from resight.types import Box, Dataset, ImageRef, Judgement
 
@@ -39,6 +40,7 @@ class MuseumSource:
     config: Config
 
     def load(self, root: Path) -> Dataset:
+        root = find_root(root, "museum", "truth.json")
         paintings = {path.stem: ImageRef(path.stem, path) for path in sorted((root / "paintings").glob("bbdd_*.jpg"))}
         if not paintings:
             raise _refuse(f"no paintings in {root}", str(root / "paintings" / "bbdd_00000.jpg"), "no such files")

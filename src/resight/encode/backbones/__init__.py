@@ -24,7 +24,7 @@ class Backbone(Protocol):
     fingerprint: str  # settings and weights: whatever changes the features changes it
 
     def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
-        """Features of every picture, in order, in batches of one shape."""
+        """Features of every picture, in order, in batches of one shape. Called from several threads at once."""
         ...
 
 

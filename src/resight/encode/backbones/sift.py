@@ -35,7 +35,7 @@ class Sift:
         self.fingerprint = f"sift(features={config.features}, contrast={config.contrast}, max_side={config.max_side})"
         self._limit = config.features
         self._side = config.max_side
-        self._detector = cv2.SIFT_create(nfeatures=config.features, contrastThreshold=config.contrast)
+        self._contrast = config.contrast
 
     def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
         for picture in pictures:
@@ -49,7 +49,9 @@ class Sift:
 
     def _detect(self, picture: Picture) -> tuple[FloatArray, FloatArray]:
         grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._side)
-        key_points, histograms = self._detector.detectAndCompute(grey, None)
+        # A detector of its own for each call costs nothing and is safe to use from several threads.
+        detector = cv2.SIFT_create(nfeatures=self._limit, contrastThreshold=self._contrast)
+        key_points, histograms = detector.detectAndCompute(grey, None)
         if histograms is None or len(key_points) == 0:
             return np.zeros((0, 4), np.float32), np.zeros((0, DIMENSIONS), np.float32)
         points = np.array([(*point.pt, point.size, point.angle) for point in key_points], dtype=np.float32)

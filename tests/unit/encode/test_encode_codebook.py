@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resight.encode import codebook as codebooks
+from resight.errors import InputError
+
+
+def nearest_by_distance(vectors: np.ndarray, centres: np.ndarray, count: int) -> list[list[int]]:
+    distances = np.linalg.norm(vectors[:, None, :] - centres[None, :, :], axis=2)
+    return np.argsort(distances, axis=1, kind="stable")[:, :count].tolist()
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_words_are_the_nearest_centres_nearest_first(count: int):
+    rng = np.random.default_rng(0)
+    book = codebooks.make(rng.normal(size=(8, 5)).astype(np.float32))
+    vectors = rng.normal(size=(50, 5)).astype(np.float32)
+    assert book.assign(vectors, count).tolist() == nearest_by_distance(vectors, book.centres, count)
+
+
+def test_a_long_centre_does_not_attract_what_is_nearer_to_a_short_one():
+    book = codebooks.make(np.array([[1, 0], [10, 0]], np.float32))
+    assert book.assign(np.array([[2, 0], [9, 0]], np.float32)).tolist() == [[0], [1]]
+
+
+def test_more_words_than_there_are_give_all_of_them():
+    book = codebooks.make(np.array([[0, 0], [4, 0]], np.float32))
+    assert book.assign(np.array([[3, 0]], np.float32), 5).tolist() == [[1, 0]]
+
+
+def test_no_rows_get_no_words():
+    book = codebooks.make(np.zeros((4, 2), np.float32))
+    words = book.assign(np.zeros((0, 2), np.float32), 3)
+    assert words.shape == (0, 3)
+    assert words.dtype == np.int32
+
+
+def test_rows_beyond_one_block_are_assigned_too(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(1)
+    book = codebooks.make(rng.normal(size=(6, 3)).astype(np.float32))
+    vectors = rng.normal(size=(25, 3)).astype(np.float32)
+    whole = book.assign(vectors, 2).tolist()
+    monkeypatch.setattr(codebooks, "ROWS_AT_ONCE", 7)
+    assert book.assign(vectors, 2).tolist() == whole
+
+
+def test_one_word_is_the_mean():
+    vectors = np.array([[0, 0], [4, 0], [2, 6]], np.float32)
+    assert codebooks.learn(vectors, 1).centres.tolist() == [[2, 2]]
+
+
+def test_each_learnt_word_is_the_mean_of_the_features_given_to_it():
+    vectors = np.random.default_rng(2).normal(size=(300, 2)).astype(np.float32)
+    book = codebooks.learn(vectors, 4, rounds=100)
+    words = book.assign(vectors)[:, 0]
+    means = [vectors[words == word].mean(axis=0) for word in range(4)]
+    np.testing.assert_allclose(book.centres, means, atol=0.01)
+
+
+def test_learning_twice_gives_the_same_code_book():
+    vectors = np.random.default_rng(3).normal(size=(200, 4)).astype(np.float32)
+    assert codebooks.learn(vectors, 10).fingerprint == codebooks.learn(vectors, 10).fingerprint
+    assert codebooks.learn(vectors, 10).fingerprint != codebooks.learn(vectors, 11).fingerprint
+
+
+def test_too_few_features_for_the_words_are_refused():
+    with pytest.raises(InputError) as caught:
+        codebooks.learn(np.zeros((3, 4), np.float32), 4)
+    assert (caught.value.expected, caught.value.actual) == ("at least 4", "3")
+
+
+def test_what_was_learnt_and_saved_is_loaded_with_the_same_fingerprint(tmp_path: Path):
+    learnt = codebooks.learn(np.random.default_rng(4).normal(size=(100, 4)).astype(np.float32), 5)
+    codebooks.save(learnt, tmp_path / "words.npz")
+    loaded = codebooks.load(tmp_path / "words.npz", "vlad_256")
+    assert loaded.fingerprint == learnt.fingerprint
+    assert np.array_equal(loaded.centres, learnt.centres)
+    assert [path.name for path in tmp_path.iterdir()] == ["words.npz"]
+
+
+def test_another_centre_gives_another_fingerprint():
+    centres = np.zeros((2, 2), np.float32)
+    other = np.array([[0, 0], [0, 1]], np.float32)
+    assert codebooks.make(centres).fingerprint != codebooks.make(other).fingerprint
+
+
+@pytest.mark.parametrize(("name", "words"), [("vlad_256", 256), ("asmk_4096", 4096)])
+def test_the_shipped_code_books_are_for_sift(name: str, words: int):
+    book = codebooks.load(None, name)
+    assert book.centres.shape == (words, 128)
+    assert book.centres.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"words": np.zeros((2, 2))},
+        {"centres": np.zeros(3)},
+        {"centres": np.array([[np.nan, 0]])},
+        {"centres": np.array([["a", "b"]])},
+        {"centres": np.array([[None]], dtype=object)},
+    ],
+    ids=["another name", "one row", "not a number", "text", "objects"],
+)
+def test_a_file_with_something_else_is_no_code_book(tmp_path: Path, content: dict):
+    np.savez(tmp_path / "bad.npz", **content)
+    with pytest.raises(InputError, match="not a code book"):
+        codebooks.load(tmp_path / "bad.npz", "vlad_256")
+
+
+def test_a_missing_file_and_a_text_file_are_no_code_books(tmp_path: Path):
+    (tmp_path / "text.npz").write_text("centres")
+    for name in ("text.npz", "missing.npz"):
+        with pytest.raises(InputError, match=name):
+            codebooks.load(tmp_path / name, "vlad_256")

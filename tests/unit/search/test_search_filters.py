@@ -1,0 +1,100 @@
+import pytest
+
+from resight.errors import InputError
+from resight.search.filters import Circle, Condition, parse
+
+CRATER = {"label": "crater", "year": 1969, "depth": 2.5, "checked": True, "code": "007"}
+
+
+def holds(condition: str, attributes: dict = CRATER) -> bool:
+    (made,) = parse([condition])
+    return made.holds(attributes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("label=crater", Condition("label", "=", "crater")),
+        ("  label  =  Mona Lisa ", Condition("label", "=", "Mona Lisa")),
+        ("year>=1900", Condition("year", ">=", "1900")),
+        ("year!=1900", Condition("year", "!=", "1900")),
+        ("label=a=b", Condition("label", "=", "a=b")),
+        ("label=", Condition("label", "=", "")),
+    ],
+)
+def test_a_condition_is_a_name_a_sign_and_a_value(text: str, expected: Condition):
+    assert parse([text]) == (expected,)
+
+
+@pytest.mark.parametrize("text", ["", "label", "=crater", ">3", "  =3"])
+def test_text_that_is_no_condition_is_refused(text: str):
+    with pytest.raises(InputError, match="cannot read the condition"):
+        parse([text])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "label=crater",
+        "label!=dune",
+        "year=1969",
+        "year=1969.0",
+        "year>=1969",
+        "year<=1969",
+        "year>1968",
+        "year<1970",
+        "year>200",
+        "depth=2.50",
+        "depth<10",
+        "code=7",
+        "checked=True",
+        "label>apple",
+    ],
+)
+def test_conditions_that_hold(condition: str):
+    assert holds(condition)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["label=Crater", "label!=crater", "year=196", "year>1969", "year<1969", "depth>10", "checked=False", "label<apple"],
+)
+def test_conditions_that_do_not_hold(condition: str):
+    assert not holds(condition)
+
+
+@pytest.mark.parametrize("condition", ["room=6", "room!=6", "room<6", "room="])
+def test_an_image_without_the_attribute_never_passes(condition: str):
+    assert not holds(condition)
+
+
+def test_a_circle_is_measured_along_the_ground():
+    # One degree of latitude is 111.195 km on the mean sphere.
+    (near,), (far,) = parse(near=(0, 0, 111_200)), parse(near=(0, 0, 111_190))
+    assert near.holds({"lat": 1, "lon": 0.0})
+    assert not far.holds({"lat": 1, "lon": 0.0})
+
+
+def test_a_circle_reaches_across_the_date_line():
+    assert Circle(0, 179.9, 30_000).holds({"lat": 0.0, "lon": -179.9})
+
+
+@pytest.mark.parametrize("attributes", [{}, {"lat": 0.0}, {"lon": 0.0}, {"lat": "0", "lon": "0"}])
+def test_an_image_without_a_position_is_in_no_circle(attributes: dict):
+    assert not Circle(0, 0, 1e9).holds(attributes)
+
+
+@pytest.mark.parametrize("near", [(91, 0, 1), (-91, 0, 1), (0, 181, 1), (0, -181, 1), (0, 0, 0), (0, 0, -5)])
+def test_a_circle_that_is_not_on_the_map_is_refused(near: tuple):
+    with pytest.raises(InputError, match="not a circle on the map"):
+        parse(near=near)
+
+
+def test_a_circle_of_no_numbers_is_refused():
+    with pytest.raises(InputError):
+        parse(near=(float("nan"), 0, 1))
+
+
+def test_conditions_and_the_circle_come_together():
+    assert parse(["a=1", "b=2"], (1, 2, 3)) == (Condition("a", "=", "1"), Condition("b", "=", "2"), Circle(1, 2, 3))
+    assert parse() == ()
