@@ -1,6 +1,6 @@
 """Small pictures, views and rows from which tests build their cases.
 
-In: a generator where something is random, numbers otherwise. Out: pixels, homographies and the values of `resight.types`.
+In: a generator where something is random, numbers otherwise. Out: pixels, homographies, values of `resight.types`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,9 @@ def detect(pixels: Pixels, id: str = "a") -> LocalFeatures:
 def keypoint_features(patches: Any, id: str = "a") -> Features:
     """Key-point features [n, D] of one image, the points on a diagonal."""
     rows = np.asarray(patches, np.float32)
-    points = np.stack([np.full(4, number, np.float32) for number in range(len(rows))]) if len(rows) else np.zeros((0, 4))
+    points = (
+        np.stack([np.full(4, number, np.float32) for number in range(len(rows))]) if len(rows) else np.zeros((0, 4))
+    )
     return Features((id,), rows[None], np.array([[100, 100]], np.int32), points=points[None].astype(np.float32))
 
 

@@ -14,7 +14,7 @@ from resight.types import Descriptors, Ranking
 
 
 class Kind:
-    """Rows with one number an image, as vectors or as words: the larger the number, the better the answer to `query`."""
+    """Rows with one number an image, as vectors or as words: the larger it is, the better the answer to `query`."""
 
     def __init__(self, words: bool) -> None:
         self.words = words

@@ -1,9 +1,13 @@
 """Indexes that a collection keeps beside its store, under `indexes/`.
 
 Each lies in a folder named after what it was made from: branch, plug-in with settings, space, and the state of the
-store. It is built under a temporary name and renamed, so that it is whole or not there; what is outdated is removed.
+store. It is built under a temporary name and renamed, so that it is whole or not there. All of it is derived: what is
+outdated is removed, what is damaged or missing is made again, and where the collection may not be written to, the
+index lives in a temporary folder as long as the process.
 """
 
+import atexit
+import errno
 import hashlib
 import json
 import shutil
@@ -12,9 +16,11 @@ from pathlib import Path
 
 from resight import index as indexes
 from resight.errors import StorageError
-from resight.index import Searcher
+from resight.index import Index, Searcher
 from resight.store import Store
 from resight.types import Choice
+
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def open_index(folder: Path, choice: Choice, store: Store, branch: int, space: str) -> Searcher:
@@ -24,32 +30,52 @@ def open_index(folder: Path, choice: Choice, store: Store, branch: int, space: s
     prefix = f"{branch}-{choice.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:8]}-"
     home = folder / "indexes"
     place = home / f"{prefix}v{store.version}"
-    if not place.is_dir():
-        try:
-            home.mkdir(exist_ok=True)
-            temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=home))
-            try:
-                plugin.create(lambda: store.descriptors(branch, fields=("words",)), temporary)
-                _publish(temporary, place)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-        except OSError as error:
-            raise StorageError(
-                "cannot write the index",
-                expected=f"space and permission to write below {home}",
-                actual=str(error),
-                fix="free some space; the images themselves are stored, and the index is made again at the next search",
-            ) from error
-        _remove_outdated(home, prefix, place)
+    found = _open(plugin, place)
+    if found is not None:
+        return found
+    try:
+        _build(plugin, store, branch, home, place)
+    except OSError as error:
+        if error.errno in FORBIDDEN:
+            return _build_elsewhere(plugin, store, branch)
+        raise StorageError(
+            "cannot write the index",
+            expected=f"space and permission to write below {home}",
+            actual=str(error),
+            fix="free some space; the images themselves are stored, and the index is made again at the next search",
+        ) from error
+    _remove_outdated(home, prefix, place)
     return plugin.open(place)
 
 
-def _publish(temporary: Path, place: Path) -> None:
+def _open(plugin: Index, place: Path) -> Searcher | None:
+    """None when it is not there, or not as it was written."""
+    if not place.is_dir():
+        return None
     try:
+        return plugin.open(place)
+    except (OSError, ValueError, KeyError, RuntimeError):
+        shutil.rmtree(place, ignore_errors=True)
+        return None
+
+
+def _build(plugin: Index, store: Store, branch: int, home: Path, place: Path) -> None:
+    home.mkdir(exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=home))
+    try:
+        plugin.create(lambda: store.descriptors(branch, fields=("words",)), temporary)
         temporary.replace(place)
     except OSError:
         if not place.is_dir():  # otherwise another process has just made the same index
             raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _build_elsewhere(plugin: Index, store: Store, branch: int) -> Searcher:
+    scratch = Path(tempfile.mkdtemp(prefix="resight-index-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    return plugin.create(lambda: store.descriptors(branch, fields=("words",)), scratch)
 
 
 def _remove_outdated(home: Path, prefix: str, newest: Path) -> None:

@@ -31,14 +31,21 @@ class Codebook:
         blocks = [np.zeros((0, count), np.int32)]
         for start in range(0, len(vectors), ROWS_AT_ONCE):
             closeness = vectors[start : start + ROWS_AT_ONCE] @ self.centres.T - half_norms
-            if count == 1:
-                best = closeness.argmax(axis=1)[:, None]
-            else:
-                best = np.argpartition(-closeness, count - 1, axis=1)[:, :count]
-                order = np.argsort(-np.take_along_axis(closeness, best, axis=1), axis=1, kind="stable")
-                best = np.take_along_axis(best, order, axis=1)
-            blocks.append(best.astype(np.int32))
+            blocks.append(_largest(closeness, count))
         return np.concatenate(blocks)
+
+
+def _largest(values: FloatArray, count: int) -> NDArray[np.int32]:
+    """Columns of the `count` largest of each row, largest first. Overwrites `values`.
+
+    A few passes of argmax take a fraction of the time of a partition, which moves every value.
+    """
+    rows = np.arange(len(values))
+    columns = np.empty((len(values), count), np.int32)
+    for place in range(count):
+        columns[:, place] = values.argmax(axis=1)
+        values[rows, columns[:, place]] = -np.inf
+    return columns
 
 
 def load(path: Path | None, shipped: str) -> Codebook:

@@ -98,7 +98,8 @@ def _lay_out(section: Section) -> dict[str, object]:
         "name": query.name if query.name != heading else "",
         "query": _frame(query.pixels, query.size, query.box, f"Query: {query.name}"),
         "details": {name: say_value(value) for name, value in section.details.items()}
-        | ({"Time": say_time(sum(section.seconds.values()))} if section.seconds else {}),
+        | ({"Time": say_time(sum(section.seconds.values()))} if section.seconds else {})
+        | {stage.capitalize(): say_time(seconds) for stage, seconds in section.seconds.items()},
         "likely": sum(is_likely(view.hit.probability) for view in section.hits),
         "cards": [_card(rank, view, section) for rank, view in enumerate(section.hits, start=1)],
     }
@@ -113,7 +114,6 @@ def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
         facts["Inliers"] = f"{evidence.match.inliers}{tentative}"
     if box:
         facts["Box"] = say_box(box)
-    stages = [*section.seconds, *(stage for stage in hit.stages if stage not in section.seconds)]
     return {
         "rank": rank,
         "id": hit.id,
@@ -125,7 +125,7 @@ def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
         "likely": is_likely(hit.probability),
         "facts": facts,
         "attributes": {name: say_value(value) for name, value in hit.attributes.items()},
-        "stages": [(stage, say_score(hit.stages.get(stage)), say_time(section.seconds.get(stage))) for stage in stages],
+        "stages": [(stage, say_score(score)) for stage, score in hit.stages.items()],
         "figures": _figures(view, evidence, section.query),
     }
 

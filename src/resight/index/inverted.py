@@ -10,6 +10,7 @@ posting lists are mapped. Built in two passes over the rows: count, then fill.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from resight import ranks
 from resight.errors import RecipeError
 from resight.index import Chunks
 from resight.types import Descriptors, FloatArray, Ranking
+
+AT_ONCE = 1 << 20  # postings looked at together
 
 
 @dataclass(frozen=True)
@@ -88,20 +91,39 @@ class InvertedSearcher:
         return ranks.best(query.ids[0], self._ids, scores, k, rows)
 
     def _score(self, query: Descriptors) -> FloatArray:
-        totals = np.zeros(len(self._ids))
         words = query.words if query.words is not None else np.zeros(0, np.int32)
-        dimensions = 8 * self._codes.shape[1]
-        for word, code in zip(words, query.vectors, strict=True):
-            if word + 1 >= len(self._starts):  # a word that no image has
-                continue
-            postings = slice(self._starts[word], self._starts[word + 1])
-            distances = np.bitwise_count(self._codes[postings] ^ code).sum(axis=1, dtype=np.int32)
-            similarity = 1 - distances * (2 / dimensions)
-            chosen = similarity > self._config.threshold
-            # An image holds a word at most once, so that plain fancy indexing adds every contribution.
-            totals[self._images[postings][chosen]] += self._weights[word] * similarity[chosen] ** self._config.alpha
+        known = np.flatnonzero(words < len(self._starts) - 1)  # the others are words that no image has
+        lengths = self._starts[words[known] + 1] - self._starts[words[known]]
+        totals = np.zeros(len(self._ids))
+        for part in _portions(known, lengths):
+            totals += self._add_up(words[part], query.vectors[part])
         scale = np.sqrt(max(len(words), 1)) * np.sqrt(np.maximum(self._lengths, 1))
         return np.asarray(totals / scale, np.float32)
+
+    def _add_up(self, words: NDArray[np.int32], codes: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Contributions of some words of the query to every image."""
+        first, lengths = self._starts[words], self._starts[words + 1] - self._starts[words]
+        owner = np.repeat(np.arange(len(words)), lengths)  # posting → word of the query
+        postings = np.arange(len(owner)) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+        different = as_integers(self._codes[postings]) ^ as_integers(codes)[owner]
+        distances = np.bitwise_count(different).sum(axis=1, dtype=np.int32)
+        similarity = 1 - distances * (2 / (8 * self._codes.shape[1]))
+        chosen = similarity > self._config.threshold
+        gains = self._weights[words[owner[chosen]]] * similarity[chosen] ** self._config.alpha
+        return np.bincount(self._images[postings[chosen]], gains, len(self._ids)).astype(np.float64)
+
+
+def as_integers(codes: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
+    """Codes [n, bytes] as 64-bit integers where they fit, so that bits are counted eight bytes at a time."""
+    codes = np.ascontiguousarray(codes)
+    return codes.view(np.uint64) if codes.shape[1] % 8 == 0 else codes
+
+
+def _portions(rows: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """`rows` in parts whose posting lists together hold about AT_ONCE entries."""
+    bounds = np.cumsum(lengths) // AT_ONCE
+    for portion in np.unique(bounds):
+        yield rows[bounds == portion]
 
 
 def _count(chunks: Chunks) -> tuple[NDArray[np.int64], list[int], list[str], int]:

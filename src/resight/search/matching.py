@@ -17,15 +17,13 @@ def match(query: FloatArray, image: FloatArray, ratio: float = 0.9, mutual: bool
     similarity = query @ image.T
     rows = np.arange(len(query))
     nearest = similarity.argmax(axis=1)
-    keep = np.ones(len(query), dtype=bool)
-    if mutual:
-        keep = similarity.argmax(axis=0)[nearest] == rows
-    rows, nearest = rows[keep], nearest[keep]
-    candidates = similarity[rows]  # only these need their second neighbour: a copy of a small part
-    best = candidates[np.arange(len(rows)), nearest].copy()
-    candidates[np.arange(len(rows)), nearest] = -np.inf
-    second = candidates.max(axis=1, initial=-1)
+    best = similarity[rows, nearest]
+    similarity[rows, nearest] = -np.inf
+    second = similarity.max(axis=1)
+    similarity[rows, nearest] = best
     # ‖a - b‖² = 2 - 2⟨a, b⟩ for unit rows, so that the ratio of distances needs no distance.
-    clear = (1 - best) <= ratio**2 * (1 - second)
-    order = np.argsort(-best[clear], kind="stable")
-    return np.stack([rows[clear][order], nearest[clear][order]], axis=1)
+    kept = np.flatnonzero((1 - best) <= ratio**2 * (1 - second))
+    if mutual:  # only the columns of the few that are left: a pass down every column would cost as much as the product
+        kept = kept[similarity[:, nearest[kept]].argmax(axis=0) == kept]
+    kept = kept[np.argsort(-best[kept], kind="stable")]
+    return np.stack([kept, nearest[kept]], axis=1)

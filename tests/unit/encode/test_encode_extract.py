@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 from builders import fill_picture, global_rows
 
-from resight.encode import extract as extraction
-from resight.encode.extract import extract, read_ahead
+from resight.encode.extract import encode_ahead, extract
 from resight.types import Descriptors, Picture
 
 
@@ -14,34 +13,42 @@ def encode(picture: Picture) -> tuple[Descriptors, ...]:
     return (global_rows([picture.ref.id], [[picture.pixels.shape[1], picture.pixels.mean()]]),)
 
 
-def reading_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "read-ahead"]
+def encode_early_ones_slowly(picture: Picture) -> tuple[Descriptors, ...]:
+    time.sleep(0.02 * (3 - int(picture.ref.id) % 4))
+    return encode(picture)
 
 
-def wait_for(seen: list[int], count: int) -> int:
-    """How many items were made, once `count` are there and any further one has had its time."""
-    patience = time.monotonic() + 10
-    while len(seen) < count and time.monotonic() < patience:
-        time.sleep(0.005)
-    time.sleep(0.05)
-    return len(seen)
+def number_pictures(count: int, log: list[int] | None = None) -> Iterator[Picture]:
+    for number in range(count):
+        if log is not None:
+            log.append(number)
+        yield fill_picture(4, 4, str(number))
+
+
+def list_workers() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("encode")]
 
 
 def test_batches_are_written_in_order_and_the_last_may_be_short():
     written: list[list[str]] = []
-    pictures = [fill_picture(4, 4, str(number)) for number in range(7)]
-    extract(pictures, encode, lambda batch: written.append([picture.ref.id for picture, _ in batch]), batch=3)
+    extract(number_pictures(7), encode, lambda batch: written.append([picture.ref.id for picture, _ in batch]), batch=3)
     assert written == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
 
 
 def test_a_batch_that_is_just_full_is_written_once():
     written: list[int] = []
-    extract([fill_picture(4, 4)] * 4, encode, lambda batch: written.append(len(batch)), batch=2)
+    extract(number_pictures(4), encode, lambda batch: written.append(len(batch)), batch=2)
     assert written == [2, 2]
 
 
 def test_no_pictures_write_nothing():
     extract([], encode, lambda batch: pytest.fail(f"wrote {batch}"))
+
+
+def test_batches_that_were_handed_over_are_not_used_again():
+    batches: list[list] = []
+    extract(number_pictures(4), encode, batches.append, batch=2)
+    assert [len(batch) for batch in batches] == [2, 2]
 
 
 def test_rows_are_made_from_the_pixels_and_the_pixels_are_not_kept():
@@ -53,75 +60,81 @@ def test_rows_are_made_from_the_pixels_and_the_pixels_are_not_kept():
     assert picture.size == (6, 4)
 
 
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_the_order_is_that_of_the_pictures_however_long_each_takes(workers: int):
+    encoded = list(encode_ahead(number_pictures(12), encode_early_ones_slowly, workers))
+    assert [picture.ref.id for picture, _ in encoded] == [str(number) for number in range(12)]
+    assert [rows[0].ids for _, rows in encoded] == [(str(number),) for number in range(12)]
+
+
+def test_as_many_pictures_are_encoded_at_once_as_there_are_workers():
+    meeting = threading.Barrier(3)
+
+    def meet(picture: Picture) -> tuple[Descriptors, ...]:
+        meeting.wait(timeout=10)
+        return encode(picture)
+
+    assert len(list(encode_ahead(number_pictures(6), meet, workers=3))) == 6
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_no_more_than_two_pictures_a_worker_are_read_ahead(workers: int):
+    read: list[int] = []
+    encoded = encode_ahead(number_pictures(100, read), encode, workers)
+    for taken in range(1, 10):
+        next(encoded)
+        assert len(read) - taken < 2 * workers
+    encoded.close()
+
+
 def test_what_was_full_is_written_before_a_later_picture_fails():
-    def pictures() -> Iterator[Picture]:
-        yield from (fill_picture(4, 4, name) for name in "abc")
+    def fail_at_the_end() -> Iterator[Picture]:
+        yield from number_pictures(4)
         raise OSError("the disk is gone")
 
     written: list[list[str]] = []
     with pytest.raises(OSError, match="the disk is gone"):
-        extract(pictures(), encode, lambda batch: written.append([picture.ref.id for picture, _ in batch]), batch=2)
-    assert written == [["a", "b"]]
+        extract(
+            fail_at_the_end(),
+            encode,
+            lambda batch: written.append([picture.ref.id for picture, _ in batch]),
+            batch=2,
+            workers=1,
+        )
+    assert written == [["0", "1"]]
+    assert list_workers() == []
 
 
-def test_an_encoder_that_fails_stops_the_reading():
+def test_an_error_of_the_encoder_is_raised_and_stops_the_reading():
     def fail(picture: Picture) -> tuple[Descriptors, ...]:
         raise RuntimeError(f"cannot encode {picture.ref.id}")
 
-    with pytest.raises(RuntimeError, match="cannot encode a"):
-        extract((fill_picture(4, 4, "a") for _ in range(1000)), fail, lambda _: None)
-    assert reading_threads() == []
+    read: list[int] = []
+    with pytest.raises(RuntimeError, match="cannot encode 0"):
+        extract(number_pictures(1000, read), fail, lambda _: None, workers=2)
+    assert len(read) <= 4
+    assert list_workers() == []
 
 
-def test_the_loop_reads_no_further_ahead_than_it_says():
-    assert extraction.AHEAD <= 8
+def test_an_error_of_the_writer_is_raised_and_ends_the_workers():
+    def fail(batch: list) -> None:
+        raise OSError(f"no room for {len(batch)}")
+
+    with pytest.raises(OSError, match="no room for 2"):
+        extract(number_pictures(1000), encode, fail, batch=2, workers=2)
+    assert list_workers() == []
 
 
-def test_reading_ahead_gives_the_same_items_in_order():
-    assert list(read_ahead(range(50), 3)) == list(range(50))
-    assert list(read_ahead([None, False, 0], 1)) == [None, False, 0]
-    assert reading_threads() == []
+def test_leaving_early_ends_the_workers_and_drops_what_waits():
+    started: list[str] = []
 
+    def encode_slowly(picture: Picture) -> tuple[Descriptors, ...]:
+        started.append(picture.ref.id)
+        time.sleep(0.05)
+        return encode(picture)
 
-def test_reading_happens_in_another_thread():
-    names = list(read_ahead((threading.current_thread().name for _ in range(1)), 1))
-    assert names == ["read-ahead"]
-
-
-def test_an_exception_of_the_producer_is_raised_after_its_items():
-    def produce() -> Iterator[int]:
-        yield 1
-        raise KeyError("lost")
-
-    items = read_ahead(produce(), 4)
-    assert next(items) == 1
-    with pytest.raises(KeyError, match="lost"):
-        next(items)
-    assert reading_threads() == []
-
-
-def test_an_item_that_is_an_exception_is_an_item():
-    error = ValueError("not raised")
-    assert list(read_ahead([error], 1)) == [error]
-
-
-def test_leaving_early_ends_the_thread_even_when_it_waits_for_room():
-    made: list[int] = []
-    items = read_ahead((made.append(number) or number for number in range(10_000)), 2)
-    assert next(items) == 0
-    wait_for(made, 4)
-    (thread,) = reading_threads()
-    items.close()
-    assert not thread.is_alive()
-    assert len(made) < 10
-
-
-def test_no_more_than_depth_items_wait_for_a_slow_consumer():
-    made: list[int] = []
-    items = read_ahead((made.append(number) or number for number in range(10_000)), 3)
-    next(items)
-    # One is with the consumer, three wait, and the producer holds one that has no room yet.
-    assert wait_for(made, 5) == 5
-    next(items)
-    assert wait_for(made, 6) == 6
-    items.close()
+    encoded = encode_ahead(number_pictures(1000), encode_slowly, workers=2)
+    next(encoded)
+    encoded.close()
+    assert list_workers() == []
+    assert len(started) <= 4

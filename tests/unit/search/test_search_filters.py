@@ -26,7 +26,7 @@ def test_a_condition_is_a_name_a_sign_and_a_value(text: str, expected: Condition
     assert parse([text]) == (expected,)
 
 
-@pytest.mark.parametrize("text", ["", "label", "=crater", ">3", "  =3"])
+@pytest.mark.parametrize("text", ["", "label", "=crater", ">3"])
 def test_text_that_is_no_condition_is_refused(text: str):
     with pytest.raises(InputError, match="cannot read the condition"):
         parse([text])
@@ -84,15 +84,12 @@ def test_an_image_without_a_position_is_in_no_circle(attributes: dict):
     assert not Circle(0, 0, 1e9).holds(attributes)
 
 
-@pytest.mark.parametrize("near", [(91, 0, 1), (-91, 0, 1), (0, 181, 1), (0, -181, 1), (0, 0, 0), (0, 0, -5)])
+@pytest.mark.parametrize(
+    "near", [(91, 0, 1), (-91, 0, 1), (0, 181, 1), (0, -181, 1), (0, 0, 0), (0, 0, -5), (float("nan"), 0, 1)]
+)
 def test_a_circle_that_is_not_on_the_map_is_refused(near: tuple):
     with pytest.raises(InputError, match="not a circle on the map"):
         parse(near=near)
-
-
-def test_a_circle_of_no_numbers_is_refused():
-    with pytest.raises(InputError):
-        parse(near=(float("nan"), 0, 1))
 
 
 def test_conditions_and_the_circle_come_together():

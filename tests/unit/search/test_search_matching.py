@@ -54,7 +54,8 @@ def test_a_neighbour_that_is_hardly_nearer_than_the_second_is_dropped():
 def test_it_equals_the_comparison_of_all_distances(n: int, m: int, ratio: float, mutual: bool):
     rng = np.random.default_rng(n * m)
     query = unit(rng.normal(size=(n, 6)))
-    image = unit(np.concatenate([query[: m // 2] + rng.normal(scale=0.1, size=query[: m // 2].shape), rng.normal(size=(m, 6))])[:m])
+    copies = query[: m // 2] + rng.normal(scale=0.1, size=query[: m // 2].shape)
+    image = unit(np.concatenate([copies, rng.normal(size=(m, 6))])[:m])
     assert match(query, image, ratio, mutual).tolist() == match_by_distances(query, image, ratio, mutual)
 
 

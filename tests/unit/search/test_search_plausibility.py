@@ -49,7 +49,17 @@ def test_the_corners_go_round_clockwise():
         tilt(),
         np.array([[1, 0, 0], [0, 1, 0], [0.005, 0, 1]]),
     ],
-    ids=["identity", "negative", "huge factor", "shift", "small", "large", "squeezed", "tilt", "near side 3 times as large"],
+    ids=[
+        "identity",
+        "negative",
+        "huge factor",
+        "shift",
+        "small",
+        "large",
+        "squeezed",
+        "tilt",
+        "near side 3 times as large",
+    ],
 )
 def test_what_a_camera_can_see_is_believed(transform: np.ndarray):
     assert is_plausible(transform, OUTLINE)

@@ -1,0 +1,116 @@
+"""What every backbone promises, with its default settings."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from builders import draw_texture, fill_picture, make_picture
+
+from resight import plugins
+from resight.encode import backbones
+from resight.encode.backbones import Backbone
+from resight.errors import MissingExtra
+from resight.types import Features, Picture
+
+
+@pytest.fixture(params=plugins.names("resight.encode.backbones"), scope="module")
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def backbone(name: str) -> Backbone:
+    try:
+        return backbones.build(name)
+    except MissingExtra as missing:
+        pytest.skip(missing.problem)
+
+
+def draw_pictures() -> list[Picture]:
+    """Pictures of several shapes, two of one shape, one of them blank and one decoded at half its size."""
+    rng = np.random.default_rng(0)
+    return [
+        make_picture(draw_texture(rng), "wide"),
+        make_picture(draw_texture(rng, 200, 260), "tall"),
+        fill_picture(320, 240, "blank"),
+        make_picture(draw_texture(rng, 160, 120), "half", size=(320, 241)),
+        make_picture(draw_texture(rng, 400, 24), "strip"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def batches(backbone: Backbone) -> list[Features]:
+    return list(backbone.extract(draw_pictures()))
+
+
+def test_every_picture_comes_out_once_and_in_order(batches: list[Features]):
+    assert [name for batch in batches for name in batch.ids] == ["wide", "tall", "blank", "half", "strip"]
+
+
+def test_the_arrays_of_a_batch_fit_together(batches: list[Features]):
+    for batch in batches:
+        count, rows, dimensions = batch.patches.shape
+        assert count == len(batch.ids)
+        assert batch.sizes.shape == (count, 2)
+        assert (batch.grid is None) != (batch.points is None)
+        if batch.grid is not None:
+            assert rows == batch.grid[0] * batch.grid[1]
+        if batch.points is not None:
+            assert count == 1
+            assert batch.points.shape == (1, rows, 4)
+        assert batch.cls is None or batch.cls.shape[0] == count
+        assert batch.attention is None or batch.attention.shape == (count, rows)
+        assert dimensions == batches[0].patches.shape[2]
+
+
+def test_sizes_are_those_of_the_originals(batches: list[Features]):
+    assert np.concatenate([batch.sizes for batch in batches]).tolist() == [list(part.size) for part in draw_pictures()]
+
+
+def test_key_points_lie_in_the_original_and_reach_across_it(batches: list[Features]):
+    for batch in batches:
+        if batch.points is not None and batch.points.shape[1] > 0:
+            places = batch.points[0, :, :2]
+            assert (places >= 0).all() and (places <= batch.sizes[0]).all()
+            assert places[:, 0].max() > 0.7 * batch.sizes[0, 0]
+
+
+def test_everything_is_a_finite_number(batches: list[Features]):
+    for batch in batches:
+        for array in (batch.patches, batch.points, batch.cls, batch.attention):
+            assert array is None or np.isfinite(array).all()
+
+
+def test_a_picture_gives_the_same_features_alone_again_and_from_another_build(name: str, batches: list[Features]):
+    (alone,) = backbones.build(name).extract(draw_pictures()[:1])
+    np.testing.assert_allclose(alone.patches[0], batches[0].patches[0], atol=1e-5)
+
+
+def test_several_threads_can_use_it_at_once(backbone: Backbone, batches: list[Features]):
+    pictures = draw_pictures()
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda picture: next(iter(backbone.extract([picture]))), pictures * 3))
+    alone = {batch.ids[row]: batch.patches[row] for batch in batches for row in range(len(batch.ids))}
+    for answer in answers:
+        np.testing.assert_allclose(answer.patches[0], alone[answer.ids[0]], atol=1e-5)
+
+
+def test_what_it_says_about_itself_is_true(name: str, batches: list[Features]):
+    about = plugins.find("resight.encode.backbones", name).ABOUT
+    assert about.dimensions == batches[0].patches.shape[2]
+    assert about.family and about.rows and about.weights and about.licence
+
+
+def test_no_pictures_give_no_batches(backbone: Backbone):
+    assert list(backbone.extract([])) == []
+
+
+def test_the_pixels_are_only_read(backbone: Backbone):
+    pixels = draw_texture(np.random.default_rng(1))
+    pixels.flags.writeable = False
+    assert len(list(backbone.extract([make_picture(pixels)]))) == 1
+
+
+def test_the_fingerprint_names_the_backbone_and_does_not_change(name: str, backbone: Backbone):
+    assert backbone.fingerprint
+    assert backbones.build(name).fingerprint == backbone.fingerprint

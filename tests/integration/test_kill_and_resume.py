@@ -1,0 +1,99 @@
+"""Indexing killed at random moments and begun again, and a reader beside a writer in another process."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scenes import draw_scene, write_jpeg, write_scenes
+
+import resight
+
+# Small batches, so that there are many moments between two commits; a line for every report of progress.
+ADD = """
+import sys
+import resight
+from resight.collection import adding
+adding.SMALLEST_BATCH = 4
+photos = resight.open(sys.argv[2])
+print("ready", flush=True)
+photos.add(sys.argv[1], progress=lambda done, total: print(done, flush=True))
+"""
+
+
+def start_adding(folder: Path, collection: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", ADD, str(folder), str(collection)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def kill_after(process: subprocess.Popen[str], lines: int, pause: float) -> int:
+    """Kill it `pause` seconds after its `lines`-th report; gives the last report that it made."""
+    assert process.stdout is not None
+    reports = [process.stdout.readline() for _ in range(lines)]
+    time.sleep(pause)
+    process.kill()
+    reports += process.stdout.readlines()
+    process.stdout.close()
+    assert process.wait() == -9, "it had finished before it was killed: the test needs more images"
+    return int(reports[-1]) if reports else 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_three_times_and_resumed_it_is_the_collection_that_it_would_have_been(tmp_path: Path) -> None:
+    rng = np.random.default_rng()  # another three moments each time
+    write_scenes(tmp_path / "photos", 60, size=(160, 120))
+    killed = tmp_path / "killed.resight"
+    stored = 0
+    for new in (int(moment) for moment in rng.integers(0, 4, 3)):
+        moment = (stored + new, float(rng.uniform(0, 0.1)))  # what is there already is reported once each
+        reported = kill_after(start_adding(tmp_path / "photos", killed), *moment)
+        stored = len(resight.open(killed))
+        assert stored >= reported, f"lost after a kill at {moment}"
+    report = resight.open(killed).add(tmp_path / "photos")
+    assert (report.added, report.updated, report.unchanged, report.skipped) == (60 - stored, 0, stored, ())
+
+    whole = resight.open(tmp_path / "whole.resight")
+    whole.add(tmp_path / "photos")
+    check_equal(resight.open(killed), whole)
+    query = write_jpeg(tmp_path / "query.jpg", draw_scene(33, 160, 120))
+    assert resight.open(killed).search(query) == whole.search(query)
+
+
+def check_equal(first: resight.Collection, second: resight.Collection) -> None:
+    """The same ids, the same metadata, and the same bytes in every row of every branch."""
+    assert first.description.spaces == second.description.spaces
+    ids = sorted(record.id for record in second.records())
+    assert sorted(record.id for record in first.records()) == ids
+    assert list(first.records(ids)) == list(second.records(ids))
+    for branch in range(len(first.description.spaces)):
+        for rows, others in zip(first.descriptors(branch, ids), second.descriptors(branch, ids), strict=True):
+            assert rows.ids == others.ids
+            for part in ("vectors", "owners", "boxes", "weights", "points", "words"):
+                mine, theirs = getattr(rows, part), getattr(others, part)
+                assert (mine is None) == (theirs is None)
+                assert mine is None or (mine.dtype, mine.tobytes()) == (theirs.dtype, theirs.tobytes())
+
+
+def test_a_reader_finds_its_way_while_another_process_adds(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "first", 8, size=(160, 120))
+    photos = resight.open(tmp_path / "c.resight")
+    photos.add(tmp_path / "first")
+    write_scenes(tmp_path / "more", 40, size=(160, 120))
+    query = tmp_path / "first" / "scene_03.jpg"
+    process = start_adding(tmp_path / "more", tmp_path / "c.resight")
+    sizes = [8]
+    while process.poll() is None:
+        hits = photos.search(query, k=100)
+        assert (hits[0].id, hits[0].probability is not None and hits[0].probability > 0.5) == ("scene_03.jpg", True)
+        sizes.append(len(hits))
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.returncode == 0
+    assert sizes == sorted(sizes)
+    assert len(photos.search(query, k=100)) == 48

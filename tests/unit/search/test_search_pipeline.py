@@ -1,0 +1,185 @@
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from builders import global_rows
+
+from resight.search.calibration import Calibration
+from resight.search.pipeline import Pipeline, Shortlister, search, shortlist, standout
+from resight.search.rerankers import Gallery
+from resight.types import Descriptors, Match, Query, Ranking
+
+QUERY = Query("q", (100, 80), (10.0, 10.0, 50.0, 40.0), (global_rows("q", [[1]]), global_rows("q", [[2]])))
+
+
+@dataclass(frozen=True)
+class FakeSearcher:
+    """Known scores; notes what it was asked."""
+
+    scores: Mapping[str, float]
+    log: list = field(default_factory=list)
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        self.log.append(("search", query.vectors.tolist(), k, allowed))
+        ids = tuple(sorted(self.scores, key=lambda name: -self.scores[name])[:k])
+        return Ranking(query.ids[0], ids, np.array([self.scores[name] for name in ids], np.float32))
+
+
+@dataclass(frozen=True)
+class Promote:
+    """Puts one image first, with a match and a signal."""
+
+    name: str
+    candidates: int
+    log: list
+    signals: tuple[str, ...] = ("inliers",)
+
+    def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:  # noqa: ARG002 - as every reranker
+        self.log.append(("rerank", self.name, ranking.ids))
+        ids = (self.name, *(other for other in ranking.ids if other != self.name))
+        match = Match("q", self.name, 20, np.eye(3), np.ones((20, 4), np.float32))
+        signals = {**ranking.signals, self.name: {**ranking.signals[self.name], "inliers": 20.0}}
+        return replace(ranking, ids=ids, signals=signals, matches={**ranking.matches, self.name: match})
+
+
+class NoGallery:
+    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
+        raise AssertionError(f"nobody should read branch {branch} of {ids}")
+
+
+def make_pipeline(
+    scores: Mapping[str, float], rerankers: tuple = (), log: list | None = None, **changes: object
+) -> Pipeline:
+    log = [] if log is None else log
+
+    def sizes(ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+        log.append(("sizes", tuple(ids)))
+        return dict.fromkeys(ids, (100, 80))
+
+    parts = (Shortlister("asmk", 0, 1.0, FakeSearcher(scores, log)),)
+    return replace(Pipeline(parts, rerankers, None, NoGallery(), sizes), **changes)
+
+
+SCORES = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
+
+
+def test_the_stages_run_in_their_order_each_on_what_the_one_before_gave():
+    log: list = []
+    chain = (Promote("c", 3, log), Promote("b", 2, log))
+    search(QUERY, make_pipeline(SCORES, chain, log), k=2)
+    assert log == [
+        ("search", [[1]], 3, None),
+        ("rerank", "c", ("a", "b", "c")),
+        ("rerank", "b", ("c", "a", "b")),
+        ("sizes", ("b", "c")),
+    ]
+
+
+def test_the_shortlist_is_as_deep_as_the_deepest_stage_and_the_answer_has_k():
+    log: list = []
+    ranking = search(QUERY, make_pipeline(SCORES, (Promote("d", 4, log),), log), k=1)
+    assert log[0][2] == 4
+    assert ranking.ids == ("d",)
+    assert ranking.scores.shape == (1,)
+
+
+def test_a_k_beyond_the_candidates_makes_the_shortlist_deeper():
+    log: list = []
+    ranking = search(QUERY, make_pipeline(SCORES, (Promote("a", 2, log),), log), k=10)
+    assert log[0][2] == 10
+    assert len(ranking.ids) == 4
+
+
+def test_what_is_allowed_reaches_the_index():
+    log: list = []
+    search(QUERY, make_pipeline(SCORES, log=log), k=2, allowed=frozenset("ab"))
+    assert log[0][3] == frozenset("ab")
+
+
+def test_the_calibration_comes_after_the_rerankers_and_before_the_cut():
+    calibration = Calibration(-3.0, {"asmk": 1.0, "inliers": 1.0})
+    chain = (Promote("c", 4, []),)
+    ranking = search(QUERY, make_pipeline(SCORES, chain, calibration=calibration), k=2)
+    assert ranking.ids == ("c", "a")
+    np.testing.assert_allclose(ranking.scores, [-3 + 0.7 + np.log(21), -3 + 0.9], rtol=1e-5)
+    assert ranking.probabilities["a"] == pytest.approx(1 / (1 + np.exp(2.1)), rel=1e-5)
+
+
+def test_only_what_is_answered_and_matched_is_located():
+    log: list = []
+    ranking = search(QUERY, make_pipeline(SCORES, (Promote("b", 4, log),), log), k=2)
+    assert log[-1] == ("sizes", ("b",))
+    assert ranking.boxes == {"b": QUERY.outline}
+
+
+def test_every_stage_is_timed():
+    ranking = search(QUERY, make_pipeline(SCORES, (Promote("b", 4, []), Promote("a", 4, []))), k=2)
+    assert list(ranking.seconds) == ["shortlist", "promote", "locate"]
+    assert all(seconds >= 0 for seconds in ranking.seconds.values())
+
+
+def test_an_empty_collection_gives_an_empty_answer():
+    ranking = search(QUERY, make_pipeline({}), k=5)
+    assert ranking.query_id == "q"
+    assert ranking.ids == () and ranking.scores.shape == (0,)
+
+
+def test_branches_are_added_up_with_their_weights():
+    parts = [
+        Shortlister("vlad", 0, 2.0, FakeSearcher({"a": 0.5, "b": 0.25})),
+        Shortlister("asmk", 1, 0.5, FakeSearcher({"b": 1.0, "c": 0.5})),
+    ]
+    ranking = shortlist(QUERY, parts, 3, None)
+    assert ranking.ids == ("a", "b", "c")
+    assert ranking.scores.tolist() == [1.0, 1.0, 0.25]
+    assert [dict(ranking.signals[name]) for name in ranking.ids] == [
+        {"vlad": 0.5, "standout": 0},
+        {"vlad": 0.25, "asmk": 1.0, "standout": 0},
+        {"asmk": 0.5, "standout": 0},
+    ]
+
+
+def test_each_branch_is_asked_with_its_own_descriptors():
+    first, second = FakeSearcher({}), FakeSearcher({})
+    shortlist(QUERY, [Shortlister("y", 1, 1.0, second), Shortlister("x", 0, 1.0, first)], 3, None)
+    assert first.log[0][1] == [[1]]
+    assert second.log[0][1] == [[2]]
+
+
+def test_the_shortlist_has_no_more_than_its_depth_and_signals_for_no_others():
+    parts = [
+        Shortlister("x", 0, 1.0, FakeSearcher({"a": 3, "b": 1})),
+        Shortlister("y", 1, 1.0, FakeSearcher({"c": 2, "d": 1})),
+    ]
+    ranking = shortlist(QUERY, parts, 2, None)
+    assert ranking.ids == ("a", "c")
+    assert set(ranking.signals) == {"a", "c"}
+
+
+def test_standout_by_hand():
+    # The median is 3.5; the distances from it have the median 1: one unit of spread is 1.4826.
+    values = standout(np.array([9, 5, 4, 4, 3, 3, 2, 2], np.float32))
+    assert values == pytest.approx([5.5 / 1.4826, 1.5 / 1.4826, 0.5 / 1.4826, 0.5 / 1.4826, 0, 0, 0, 0], rel=1e-4)
+
+
+def test_standout_looks_at_the_first_thirty_only():
+    head = np.linspace(1, 0.5, 30, dtype=np.float32)
+    longer = np.concatenate([head, np.full(500, 0.01, np.float32)])
+    assert standout(longer)[:30] == pytest.approx(standout(head))
+    assert standout(longer)[30:] == [0] * 500
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_among_too_few_nothing_stands_out(count: int):
+    assert standout(np.arange(count, 0, -1, dtype=np.float32)) == [0] * count
+
+
+def test_among_equals_nothing_stands_out():
+    assert standout(np.ones(10, np.float32)) == [0] * 10
+
+
+def test_the_standout_reaches_the_signals():
+    scores = dict(zip("abcdefgh", [9.0, 5, 4, 4, 3, 3, 2, 2], strict=True))
+    ranking = shortlist(QUERY, [Shortlister("x", 0, 1.0, FakeSearcher(scores))], 8, None)
+    assert ranking.signals["a"]["standout"] == pytest.approx(5.5 / 1.4826, rel=1e-4)
