@@ -71,8 +71,8 @@ def parse(table: Mapping[str, Any], default_name: str = "unnamed") -> Recipe:
     return Recipe(
         name=str(table.get("name", default_name)),
         branches=tuple(_branch(item) for item in branches),
-        rerankers=tuple(_choice(item, "rerankers") for item in table.get("rerankers", [])),
-        metrics=tuple(table.get("metrics", [])),
+        rerankers=tuple(_choice(item, "rerankers") for item in _list(table, "rerankers")),
+        metrics=tuple(_text(item, "metrics") for item in _list(table, "metrics")),
         **optional,
     )
 
@@ -136,7 +136,7 @@ def _descend(target: Any, name: str, key: str) -> Any:
 
 
 def _position(items: list[Any], name: str, key: str) -> int:
-    if not name.isdigit() or int(name) >= len(items):
+    if not name.isdecimal() or int(name) >= len(items):
         raise RecipeError(f"{key!r} leads nowhere", expected=f"a number from 0 to {len(items) - 1}", actual=name)
     return int(name)
 
@@ -151,8 +151,8 @@ def _branch(item: Any) -> Branch:
     return Branch(
         encoder=_choice(item["encoder"], "encoder"),
         descriptor=_choice(item["descriptor"], "descriptor"),
-        transforms=tuple(_choice(transform, "transforms") for transform in item.get("transforms", [])),
-        weight=float(item.get("weight", 1.0)),
+        transforms=tuple(_choice(transform, "transforms") for transform in _list(item, "transforms")),
+        weight=_weight(item.get("weight", 1.0)),
     )
 
 
@@ -162,6 +162,27 @@ def _choice(value: Any, key: str) -> Choice:
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         return Choice(value["name"], {name: setting for name, setting in value.items() if name != "name"})
     raise RecipeError(f"{key} is not a plug-in", expected='a name, or a table with "name"', actual=repr(value))
+
+
+def _list(table: Mapping[str, Any], key: str) -> list[Any]:
+    value = table.get(key, [])
+    if not isinstance(value, list):
+        raise RecipeError(
+            f"{key} is not a list", expected=f"{key} = [ … ]", actual=repr(value), fix="put it in brackets"
+        )
+    return value
+
+
+def _text(value: Any, key: str) -> str:
+    if not isinstance(value, str):
+        raise RecipeError(f"{key} holds something that is not a name", expected="names", actual=repr(value))
+    return value
+
+
+def _weight(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise RecipeError("not a weight", expected="a number of 0 or more", actual=repr(value), fix="e.g. weight = 1")
+    return float(value)
 
 
 def _check_keys(table: Mapping[str, Any], valid: Sequence[str], owner: str) -> None:

@@ -67,6 +67,7 @@ class Dataset:
     database: tuple[ImageRef, ...]
     queries: tuple[ImageRef, ...]
     judgements: Mapping[str, Judgement]  # by query id; a query without positives has no grades
+    skipped: tuple[Skipped, ...] = ()  # files that were passed over while the images were listed
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,7 @@ def test_another_encoding_is_refused_by_its_space(own: Path, scenes: Path, view:
 
 
 @pytest.mark.parametrize("version", [0, 2, 99])
-def test_another_format_is_refused_and_left_alone(
-    own: Path, scenes: Path, view: Path, version: int
-) -> None:
+def test_another_format_is_refused_and_left_alone(own: Path, scenes: Path, view: Path, version: int) -> None:
     file = own / "collection.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": version, "made_by": "resight 9.9"}))
     before = state_of(own)
@@ -102,9 +100,7 @@ def test_a_box_that_is_none_or_outside_the_image_is_refused(indexed: Path, view:
         ("--set", "rerankers.0.candidates=many"),
     ],
 )
-def test_an_option_that_cannot_be_read_is_refused(
-    indexed: Path, view: Path, option: str, value: str
-) -> None:
+def test_an_option_that_cannot_be_read_is_refused(indexed: Path, view: Path, option: str, value: str) -> None:
     check_message(run("search", indexed, view, option, value), 2)
 
 

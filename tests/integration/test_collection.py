@@ -80,7 +80,7 @@ def test_a_third_folder_of_the_same_name_is_refused_before_anything_is_replaced(
         write_jpeg(tmp_path / parent / "photos" / "a.jpg", draw_scene(seed))
     photos = resight.open(tmp_path / "c.resight")
     photos.add(tmp_path / "x" / "photos", tmp_path / "y" / "photos")
-    with pytest.raises(CollectionError, match="would both be called 'photos/a.jpg'"):
+    with pytest.raises(CollectionError, match="two files would both be called"):
         photos.add(tmp_path / "z" / "photos")
     assert {record.path.parent.parent.name for record in photos.records()} == {"x", "y"}
 

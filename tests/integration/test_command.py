@@ -143,23 +143,13 @@ def test_what_was_deleted_is_not_found_again(own: Path, view: Path) -> None:
     assert hits[0]["probability"] < 0.5
 
 
-def test_a_code_book_of_ones_own_is_learnt_and_used(scenes: Path, view: Path, tmp_path: Path) -> None:
-    book, collection = tmp_path / "words.npz", tmp_path / "own_words.resight"
-    learnt = run("codebook", scenes, "--words", 64, "--out", book, "--json").answer
-    assert (learnt["file"], learnt["words"]) == (str(book), 64)
-    setting = f"branches.0.descriptor.codebook={book}"
-    assert run("index", scenes, "--into", collection, "--set", setting).code == 0
-    assert learnt["fingerprint"] in run("info", collection, "--json").answer["spaces"][0]
-    assert run("search", collection, view, "--json").answer["hits"][0]["id"] == "scene_07.jpg"
-
-
 def test_help_needs_no_heavy_package() -> None:
     """A fresh Python: this one has imported them all."""
     heavy = ("lancedb", "faiss", "cv2", "fastapi", "onnxruntime", "pyarrow", "PIL")
     code = (
         "import sys, resight.apps.cli as cli\n"
-        "for words in (['--help'], ['search', '--help'], ['index', '--help'], ['eval', '--help'], ['demo', '--help']):\n"
-        "    sys.argv = ['resight', *words]\n"
+        "for words in ([], ['search'], ['index'], ['eval'], ['demo'], ['plan']):\n"
+        "    sys.argv = ['resight', *words, '--help']\n"
         "    try:\n        cli.main()\n    except SystemExit as end:\n        assert end.code == 0\n"
         f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
     )

@@ -170,3 +170,17 @@ def test_an_override_without_key_or_value_is_refused(text: str):
 def test_an_override_that_leads_nowhere_is_refused(text: str):
     with pytest.raises(RecipeError, match="leads nowhere"):
         recipe.apply({"branches": [dict(BRANCH)], "name": {"x": 5}}, text)
+
+
+@pytest.mark.parametrize(
+    "extra", [{"metrics": "ap"}, {"metrics": [5]}, {"rerankers": "geometry"}, {"rerankers": {"name": "geometry"}}]
+)
+def test_a_list_has_to_be_a_list_of_the_right_things(extra):
+    with pytest.raises(RecipeError):
+        recipe.parse({"branches": [{"encoder": "sift", "descriptor": "vlad"}], **extra})
+
+
+@pytest.mark.parametrize("weight", ["heavy", float("nan"), -1, [1], True])
+def test_a_weight_is_a_number_of_0_or_more(weight):
+    with pytest.raises(RecipeError, match="weight"):
+        recipe.parse({"branches": [{"encoder": "sift", "descriptor": "vlad", "weight": weight}]})

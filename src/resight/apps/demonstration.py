@@ -46,6 +46,11 @@ class Outcome:
             self.question.box is None or overlap(best.box, self.question.box) >= 0.5
         )
 
+    @property
+    def verdict(self) -> str:
+        unsure = bool(self.question.answers) and (self.answer.hits[0].probability or 0.0) < 0.5
+        return ("right" if self.right else "wrong") + (", but unsure" if unsure else "")
+
     def summary(self) -> dict[str, Any]:
         best = self.answer.hits[0]
         return {

@@ -4,7 +4,7 @@ A batch that was written stays, whatever happens next; running the same command 
 Files that cannot be read are listed with the reason and do not stop the others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from resight.encode.encoder import Encoder
 from resight.encode.extract import Encoded, extract
 from resight.errors import BoxError, CollectionError, ImageError, InputError
 from resight.store import ImageRecord, Record, Store
-from resight.types import Box, Descriptors, ImageRef, Picture, Role, Skipped
+from resight.types import Attribute, Box, Descriptors, ImageRef, Picture, Role, Skipped
 
 MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
+EXIF = ("lat", "lon")
 SMALLEST_BATCH, LARGEST_BATCH = 32, 512
 Source = str | Path | Iterable[ImageRef]
 Progress = Callable[[int, int], None]  # images dealt with so far, images in all
@@ -52,7 +53,7 @@ class _Adding:
         self._encoder = encoder
         self._store = store
         self._progress = progress
-        self._known = {record.id: (record.path, record.bytes, record.modified_ns) for record in store.metadata()}
+        self._known = {record.id: _Known.of(record) for record in store.metadata()}
         self._skipped: list[Skipped] = []
         self._added = self._updated = self._unchanged = self._commits = 0
         self._total = 0
@@ -100,44 +101,44 @@ class _Adding:
         return encode_region(picture, picture.ref.box, self._encoder, "database")
 
     def _write(self, batch: list[Encoded]) -> None:
-        self._store.write([_record(picture, rows) for picture, rows in batch])
+        self._store.write([Record(make_record(picture), rows) for picture, rows in batch])
         self._commits += 1
         updated = sum(picture.ref.id in self._known for picture, _ in batch)
         self._updated += updated
         self._added += len(batch) - updated
         for picture, _ in batch:
-            self._known[picture.ref.id] = (picture.ref.path.absolute(), picture.bytes, picture.modified_ns)
+            self._known[picture.ref.id] = _Known.of(make_record(picture))
         self._report()
 
     def _name(self, ref: ImageRef, seen: set[str]) -> ImageRef:
         """The id that an image gets: a file of the same relative name in another folder does not replace the first."""
         ref = replace(ref, path=ref.path.absolute())
         taken = self._known.get(ref.id)
-        if taken is None or taken[0] == ref.path:
+        if taken is None or taken.path == ref.path:
             return ref
         if ref.id not in seen and not ref.path.as_posix().endswith("/" + ref.id):
             return ref  # an id from a manifest or from the caller: the file has moved, the thing is the same
         root = ref.path.as_posix().removesuffix(ref.id).rstrip("/")
         longer = f"{Path(root).name}/{ref.id}"
         taken = self._known.get(longer)
-        if taken is not None and taken[0] != ref.path:
+        if taken is not None and taken.path != ref.path:
             raise CollectionError(
                 f"two files would both be called {longer!r}",
                 expected="ids that are unique within the collection",
-                actual=f"{taken[0]} and {ref.path}",
+                actual=f"{taken.path} and {ref.path}",
                 fix="give ids of your own in a manifest, or use one collection for each folder",
             )
         return replace(ref, id=longer)
 
     def _is_unchanged(self, ref: ImageRef) -> bool:
         known = self._known.get(ref.id)
-        if known is None or known[0] != ref.path:
+        if known is None or known.path != ref.path or not known.says(ref):
             return False
         try:
             status = ref.path.stat()
         except OSError:
             return False
-        return (status.st_size, status.st_mtime_ns) == known[1:]
+        return (status.st_size, status.st_mtime_ns) == (known.bytes, known.modified_ns)
 
     def _skip(self, skipped: Skipped) -> None:
         self._skipped.append(skipped)
@@ -147,6 +148,25 @@ class _Adding:
         done = self._added + self._updated + self._unchanged + len(self._skipped)
         if self._progress:
             self._progress(done, max(self._total, done))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What tells whether a stored image is still what a source says."""
+
+    path: Path
+    bytes: int
+    modified_ns: int
+    attributes: Mapping[str, Attribute]
+
+    @classmethod
+    def of(cls, record: ImageRecord) -> "_Known":
+        return cls(record.path, record.bytes, record.modified_ns, record.attributes)
+
+    def says(self, ref: ImageRef) -> bool:
+        """Are the attributes those of the source? A position may have come from the image's own EXIF."""
+        told = describe(ref)
+        return told == {name: value for name, value in self.attributes.items() if name in told or name not in EXIF}
 
 
 def list_refs(source: Source) -> Iterator[ImageRef | Skipped]:
@@ -159,13 +179,17 @@ def list_refs(source: Source) -> Iterator[ImageRef | Skipped]:
     return folders.walk(path)
 
 
-def _record(picture: Picture, rows: tuple[Descriptors, ...]) -> Record:
+def make_record(picture: Picture) -> ImageRecord:
     ref = picture.ref
-    attributes = dict(ref.attributes)
-    if ref.box is not None:
-        attributes["box"] = ",".join(f"{side:g}" for side in ref.box)
-    image = ImageRecord(ref.id, ref.path, picture.sha256, picture.bytes, picture.modified_ns, picture.size, attributes)
-    return Record(image, rows)
+    return ImageRecord(
+        ref.id, ref.path.absolute(), picture.sha256, picture.bytes, picture.modified_ns, picture.size, describe(ref)
+    )
+
+
+def describe(ref: ImageRef) -> dict[str, Attribute]:
+    """The attributes that are stored: those of the source, and the box when it names one."""
+    box = {} if ref.box is None else {"box": ",".join(f"{side:g}" for side in ref.box)}
+    return {**ref.attributes, **box}
 
 
 def _shift(rows: Descriptors, x: float, y: float) -> Descriptors:

@@ -22,7 +22,9 @@ def fit_calibration(
     collection: Collection, pairs: Path | None, progress: Progress | None = None
 ) -> calibration.Calibration:
     samples = _from_labels(collection, progress) if pairs is None else _from_file(collection, pairs, progress)
-    return calibration.fit(list(samples))
+    present = collection.pipeline.calibration
+    prior = calibration.choose(present.weights) if present else None  # the shipped one, whatever was fitted before
+    return calibration.fit(list(samples), prior)
 
 
 def _from_labels(collection: Collection, progress: Progress | None) -> Iterator[Sample]:

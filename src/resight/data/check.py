@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,9 +35,7 @@ class DataCheck:
         return not (self.missing or self.unreadable or self.skipped)
 
 
-def check(
-    dataset: Dataset, skipped: Iterable[Skipped] = (), progress: Callable[[int, int], None] | None = None
-) -> DataCheck:
+def check(dataset: Dataset, progress: Callable[[int, int], None] | None = None) -> DataCheck:
     """Look at every image of `dataset` once; `progress(done, total)` is called after each."""
     files: dict[Path, ImageRef] = {}
     for ref in (*dataset.database, *dataset.queries):
@@ -70,7 +68,7 @@ def check(
         labels=len({ref.attributes["label"] for ref in dataset.database if "label" in ref.attributes}),
         missing=tuple(missing),
         unreadable=tuple(unreadable),
-        skipped=tuple(skipped),
+        skipped=dataset.skipped,
         duplicates=tuple(sorted(tuple(ids) for ids in same.values() if len(ids) > 1)),
         modes=dict(modes.most_common()),
         rotated=rotated,

@@ -6,6 +6,8 @@ Python packages; `resight codebook` learns one from the images of a collection.
 """
 
 import hashlib
+import io
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +28,13 @@ class Codebook:
 
     def assign(self, vectors: FloatArray, count: int = 1) -> NDArray[np.int32]:
         """The `count` nearest words of each row of vectors [n, D], nearest first: [n, count] int32."""
+        if vectors.shape[1] != self.centres.shape[1]:
+            raise InputError(
+                "the code book does not fit the encoder",
+                expected=f"features of {self.centres.shape[1]} dimensions",
+                actual=f"{vectors.shape[1]} dimensions",
+                fix="learn one for this encoder: `resight codebook IMAGES --encoder NAME --out FILE.npz`",
+            )
         count = min(count, len(self.centres))
         half_norms = (self.centres**2).sum(axis=1) / 2
         blocks = [np.zeros((0, count), np.int32)]
@@ -52,9 +61,10 @@ def load(path: Path | None, shipped: str) -> Codebook:
     """The code book at `path`, or the shipped one of that name."""
     source = path or SHIPPED / f"{shipped}.npz"
     try:
-        with np.load(source, allow_pickle=False) as archive:
+        # From memory: numpy leaves the file open when an archive is damaged.
+        with np.load(io.BytesIO(source.read_bytes()), allow_pickle=False) as archive:
             return make(archive["centres"].astype(np.float32))
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{source} is not a code book",
             expected="an .npz file with the array 'centres' [words, dimensions]",
@@ -71,8 +81,13 @@ def save(codebook: Codebook, path: Path) -> None:
 
 
 def make(centres: FloatArray) -> Codebook:
-    if centres.ndim != 2 or not np.isfinite(centres).all():
-        raise InputError("not a code book", expected="finite centres [words, dimensions]", actual=str(centres.shape))
+    if centres.ndim != 2 or 0 in centres.shape or not (np.abs(centres) < np.finfo(np.float16).max).all():
+        raise InputError(
+            "not a code book",
+            expected="finite centres [words, dimensions], below 65,504",
+            actual=f"an array of shape {centres.shape}",
+            fix="make one with `resight codebook IMAGES --words N --out FILE.npz`",
+        )
     centres = centres.astype(np.float16).astype(np.float32)  # what a file can hold, so that saving changes nothing
     return Codebook(centres, hashlib.sha256(centres.tobytes()).hexdigest()[:12])
 

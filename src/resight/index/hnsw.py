@@ -2,6 +2,7 @@
 
 On disk: graph.faiss, ids.json. Score: ⟨q, x⟩. `links` (M) and `build_width` (efConstruction) set the quality of
 the graph, `search_width` (efSearch) that of a search; a search never looks at fewer than k candidates.
+Which of several equal rows come in at the cut is up to the graph.
 """
 
 import json
@@ -57,17 +58,19 @@ class HnswSearcher:
         self._width = search_width
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-        k = min(k, len(self._ids))
-        parameters = faiss.SearchParametersHNSW(efSearch=max(self._width, k))
+        k, width, selector = min(k, len(self._ids)), max(self._width, k), None
         if allowed is not None:
-            rows = np.array([row for row, name in enumerate(self._ids) if name in allowed], dtype=np.int64)
-            k = min(k, len(rows))
+            permitted = np.array([row for row, name in enumerate(self._ids) if name in allowed], dtype=np.int64)
+            k = min(k, len(permitted))
             # The graph walks through forbidden nodes too: a narrow filter needs a wider search.
-            width = min(len(self._ids), max(self._width, k) * len(self._ids) // max(len(rows), 1))
-            parameters = faiss.SearchParametersHNSW(efSearch=width, sel=faiss.IDSelectorBatch(rows))
+            width = min(len(self._ids), width * len(self._ids) // max(len(permitted), 1))
+            selector = faiss.IDSelectorBatch(permitted)
         if k == 0:
             return Ranking(query.ids[0], (), np.zeros(0, np.float32))
         vectors = np.ascontiguousarray(query.vectors[:1], dtype=np.float32)
-        scores, rows = self._graph.search(vectors, k, params=parameters)
+        scores, rows = self._graph.search(vectors, k, params=faiss.SearchParametersHNSW(efSearch=width, sel=selector))
+        if rows[0].min() < 0:  # the graph did not reach k images (many equal rows, or a narrow filter): look at all
+            storage = faiss.downcast_index(self._graph.storage)
+            scores, rows = storage.search(vectors, k, params=faiss.SearchParameters(sel=selector))
         found = rows[0] >= 0
         return ranks.best(query.ids[0], self._ids, scores[0][found], k, rows[0][found])

@@ -19,6 +19,7 @@ from resight.errors import InputError
 from resight.types import Ranking
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
+WITHOUT, WITH_PRIOR = 1e-2, 0.5  # strength of the pull towards 0, and towards the prior
 SHIPPED = Path(__file__).with_name("calibration.json")
 Signals = Mapping[str, float]
 
@@ -63,8 +64,11 @@ def choose(names: Iterable[str], own: Path | None = None) -> Calibration | None:
     return None
 
 
-def fit(samples: Sequence[tuple[Signals, bool]], strength: float = 1e-2) -> Calibration:
-    """Newton's method on the regularised log-loss; targets are smoothed (Platt) so that no pair is ever certain."""
+def fit(samples: Sequence[tuple[Signals, bool]], prior: Calibration | None = None) -> Calibration:
+    """Newton's method on the regularised log-loss; targets are smoothed (Platt) so that no pair is ever certain.
+
+    With a `prior`, few pairs move its weights a little and many replace them; without one, weights shrink to 0.
+    """
     truths = np.array([same for _, same in samples], dtype=bool)
     same, other = int(truths.sum()), int((~truths).sum())
     if same < 5 or other < 5:
@@ -79,13 +83,17 @@ def fit(samples: Sequence[tuple[Signals, bool]], strength: float = 1e-2) -> Cali
         [[1.0, *(_shape(name, signals.get(name, 0.0)) for name in names)] for signals, _ in samples], dtype=np.float64
     )
     targets = np.where(truths, (same + 1) / (same + 2), 1 / (other + 2))
+    centre = (
+        np.array([prior.bias, *(prior.weights.get(name, 0.0) for name in names)]) if prior else np.zeros(len(names) + 1)
+    )
+    strength = WITH_PRIOR if prior else WITHOUT
     # Every signal speaks for an image, so that none may count against it: a negative weight is left out and refitted.
     used = np.ones(len(names) + 1, dtype=bool)
-    weights = _newton(features, targets, strength)
+    weights = _newton(features, targets, centre, strength)
     while (weights[1:] < 0).any():
         used[1:] &= weights[1:] > 0
         weights = np.zeros(len(used))
-        weights[used] = _newton(features[:, used], targets, strength)
+        weights[used] = _newton(features[:, used], targets, centre[used], strength)
     return Calibration(float(weights[0]), dict(zip(names, weights[1:].tolist(), strict=True)), len(samples), same)
 
 
@@ -106,15 +114,18 @@ def _shape(name: str, value: float) -> float:
     return math.log1p(value) if name in LOGARITHMIC else value
 
 
-def _newton(features: NDArray[np.float64], targets: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+def _newton(
+    features: NDArray[np.float64], targets: NDArray[np.float64], centre: NDArray[np.float64], strength: float
+) -> NDArray[np.float64]:
+    """Weights that minimise the log-loss plus strength/2 · (distance from `centre`)²."""
     scale = np.maximum(np.abs(features).max(axis=0), 1e-9)  # so that one strength suits every signal
-    inputs = features / scale
+    inputs, centre = features / scale, centre * scale
     penalty = np.full(inputs.shape[1], strength)
     penalty[0] = 1e-6  # the bias is free
-    weights = np.zeros(inputs.shape[1])
-    for _ in range(100):
+    weights = centre.copy()
+    for _ in range(200):
         predicted = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
-        gradient = inputs.T @ (predicted - targets) + penalty * weights
+        gradient = inputs.T @ (predicted - targets) + penalty * (weights - centre)
         curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
         weights = weights - step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))

@@ -4,6 +4,7 @@ A condition is "name=value", "name!=value", "name<value", "name<=value", "name>v
 value is compared as a number where both sides are numbers. An image without the attribute never passes.
 """
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-CONDITION = re.compile(r"\s*([^!<>=]+?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+CONDITION = re.compile(r"\s*([^!<>=\s][^!<>=]*?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,12 @@ class Condition:
         if self.name not in attributes:
             return False
         actual, wanted = attributes[self.name], _number(self.value)
-        if isinstance(actual, bool) or wanted is None or _number(str(actual)) is None:
+        if isinstance(actual, bool):
+            return OPERATORS[self.sign](str(actual).lower(), self.value.lower())
+        number = _number(str(actual))
+        if wanted is None or number is None:
             return OPERATORS[self.sign](str(actual), self.value)
-        return OPERATORS[self.sign](_number(str(actual)), wanted)
+        return OPERATORS[self.sign](number, wanted)
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ def parse(where: Sequence[str] = (), near: tuple[float, float, float] | None = N
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None  # "nan" and "inf" are texts here

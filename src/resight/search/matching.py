@@ -22,7 +22,7 @@ def match(query: FloatArray, image: FloatArray, ratio: float = 0.9, mutual: bool
     second = similarity.max(axis=1)
     similarity[rows, nearest] = best
     # ‖a - b‖² = 2 - 2⟨a, b⟩ for unit rows, so that the ratio of distances needs no distance.
-    kept = np.flatnonzero((1 - best) <= ratio**2 * (1 - second))
+    kept = np.flatnonzero((1 - best) < ratio**2 * (1 - second))
     if mutual:  # only the columns of the few that are left: a pass down every column would cost as much as the product
         kept = kept[similarity[:, nearest[kept]].argmax(axis=0) == kept]
     kept = kept[np.argsort(-best[kept], kind="stable")]

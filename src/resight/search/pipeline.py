@@ -44,7 +44,8 @@ class Pipeline:
 def search(query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | None = None) -> Ranking:
     """The k best images for a query, with probabilities and boxes."""
     clock = _Clock()
-    depth = max([k, *(reranker.candidates for reranker in pipeline.rerankers)])
+    # At least as deep as `standout` looks, so that what an image scores does not depend on how many were asked for.
+    depth = max([k, USUAL, *(reranker.candidates for reranker in pipeline.rerankers)])
 
     ranking = shortlist(query, pipeline.shortlisters, depth, allowed)
     clock.note("shortlist")

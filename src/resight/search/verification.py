@@ -83,8 +83,9 @@ def _fit_fundamental(query: FloatArray, image: FloatArray, outline: Box, setting
     # No Jacobian here: sizes and angles must agree with each other, around their median change.
     with np.errstate(divide="ignore", invalid="ignore"):
         growth = np.log(image[:, 2] / query[:, 2])
-    turn = (image[:, 3] - query[:, 3] + 180) % 360 - 180
+    turn = np.radians(image[:, 3] - query[:, 3])
     if inliers.any():
+        usual = np.arctan2(np.sin(turn[inliers]).mean(), np.cos(turn[inliers]).mean())  # a mean on the circle
         inliers &= np.abs(growth - np.median(growth[inliers])) <= np.log(2.5)
-        inliers &= np.abs((turn - np.median(turn[inliers]) + 180) % 360 - 180) <= 45
+        inliers &= np.cos(turn - usual) >= np.cos(np.radians(45))
     return (transform, inliers) if inliers.sum() >= FEWEST["fundamental"] else None

@@ -1,4 +1,5 @@
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from odd_images import write_readable, write_unreadable
@@ -58,7 +59,9 @@ def test_files_with_the_same_bytes_are_grouped_and_broken_ones_are_not(tmp_path)
 
 def test_what_was_skipped_before_is_passed_on():
     before = Skipped("x", "its name is not valid UTF-8")
-    assert check(dataset_of(), [before]).skipped == (before,)
+    found = check(replace(dataset_of(), skipped=(before,)))
+    assert found.skipped == (before,)
+    assert not found.ok
 
 
 def test_progress_is_told_after_each_file(tmp_path):

@@ -115,3 +115,24 @@ def test_a_missing_file_and_a_text_file_are_no_code_books(tmp_path: Path):
     for name in ("text.npz", "missing.npz"):
         with pytest.raises(InputError, match=name):
             codebooks.load(tmp_path / name, "vlad_256")
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:0], lambda data: data[:-20], lambda data: data[:30] + data[60:]])
+def test_a_damaged_file_is_no_code_book(tmp_path: Path, damage):
+    path = tmp_path / "words.npz"
+    codebooks.save(codebooks.make(np.ones((4, 4), np.float32)), path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match="not a code book"):
+        codebooks.load(path, "vlad_256")
+
+
+@pytest.mark.parametrize("centres", [np.zeros((0, 128)), np.full((2, 3), 1e6), np.full((2, 3), np.nan)])
+def test_no_words_and_unusable_numbers_are_no_code_book(centres):
+    with pytest.raises(InputError, match="not a code book"):
+        codebooks.make(centres.astype(np.float32))
+
+
+def test_features_of_another_width_are_refused():
+    book = codebooks.make(np.ones((4, 64), np.float32))
+    with pytest.raises(InputError, match="64 dimensions"):
+        book.assign(np.ones((3, 128), np.float32))

@@ -97,3 +97,18 @@ def test_reducing_keeps_the_proportions_and_never_enlarges():
     assert reduce_to(np.zeros((200, 400, 3), np.uint8), 100).shape == (50, 100, 3)
     assert reduce_to(np.zeros((20, 40, 3), np.uint8), 100).shape == (20, 40, 3)
     assert reduce_to(np.zeros((1, 900), np.uint8), 100).shape == (1, 100)
+
+
+def test_the_strongest_come_first():
+    picture = make_picture(draw_texture(np.random.default_rng(1)))
+    (few,) = backbones.build("sift", features=50).extract([picture])
+    (many,) = backbones.build("sift", features=500).extract([picture])
+    assert np.array_equal(few.points[0], many.points[0][:50])
+
+
+def test_a_cut_after_the_strongest_still_reaches_across_the_picture():
+    noise = cv2.GaussianBlur(np.random.default_rng(1).normal(size=(240, 320, 3)).astype(np.float32), (0, 0), 2)
+    picture = make_picture(cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX).astype(np.uint8))
+    (features,) = backbones.build("sift").extract([picture])
+    assert features.points[0][:300, 0].max() > 300
+    assert features.points[0][:300, 0].min() < 20

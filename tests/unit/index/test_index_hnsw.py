@@ -64,3 +64,11 @@ def test_a_k_beyond_the_search_width_is_filled(rows: np.ndarray, tmp_path: Path)
     ids = [f"{number:04}" for number in range(300)]
     searcher = index.build("hnsw", search_width=4).create(lambda: iter([global_rows(ids, rows[:300])]), tmp_path)
     assert len(searcher.search(global_rows("q", rows[:1]), 200).ids) == 200
+
+
+def test_equal_rows_do_not_shorten_the_answer(tmp_path: Path):
+    ids = [f"{number:04}" for number in range(2000)]
+    searcher = index.build("hnsw").create(lambda: iter([global_rows(ids, np.ones((2000, 8)))]), tmp_path)
+    assert len(searcher.search(global_rows("q", np.ones((1, 8))), 200).ids) == 200
+    allowed = frozenset(ids[:150])
+    assert set(searcher.search(global_rows("q", np.ones((1, 8))), 200, allowed).ids) == allowed

@@ -8,19 +8,19 @@ from builders import global_rows, word_rows
 
 from resight import index
 from resight.errors import RecipeError
-from resight.index import Searcher
+from resight.index import Searcher, inverted
 from resight.types import Descriptors
 
 BYTES = 2
 Image = Mapping[int, Sequence[int]]  # word → code
 
 
-def draw_images(rng: np.random.Generator, count: int, words: int = 12) -> dict[str, Image]:
-    """Images with 0 to 8 words each, out of few, so that they share many."""
+def draw_images(rng: np.random.Generator, count: int, code_bytes: int = BYTES) -> dict[str, Image]:
+    """Images with 0 to 8 words each, out of 12, so that they share many."""
     return {
         f"image {number:02}": {
-            int(word): rng.integers(0, 256, BYTES).tolist()
-            for word in rng.choice(words, size=rng.integers(0, 9), replace=False)
+            int(word): rng.integers(0, 256, code_bytes).tolist()
+            for word in rng.choice(12, size=rng.integers(0, 9), replace=False)
         }
         for number in range(count)
     }
@@ -36,22 +36,25 @@ def score_by_hand(
 
     total = 0.0
     for word in query.keys() & image.keys():
-        similarity = sum(a * b for a, b in zip(signs(query[word]), signs(image[word]), strict=True)) / (8 * BYTES)
+        ours, theirs = signs(query[word]), signs(image[word])
+        similarity = sum(a * b for a, b in zip(ours, theirs, strict=True)) / len(ours)
         holders = sum(word in other for other in images.values())
         weight = math.log(len(images) / holders) ** 2 if idf else 1.0
         total += weight * similarity**alpha if similarity > threshold else 0.0
     return total / (math.sqrt(max(len(query), 1)) * math.sqrt(max(len(image), 1)))
 
 
-def build(folder: Path, images: Mapping[str, Image], chunk: int = 100, **settings: object) -> Searcher:
+def build(
+    folder: Path, images: Mapping[str, Image], chunk: int = 100, code_bytes: int = BYTES, **settings: object
+) -> Searcher:
     names = list(images)
     parts = [names[start : start + chunk] for start in range(0, len(names), chunk)]
-    chunks = [word_rows({name: images[name] for name in part}, BYTES) for part in parts]
+    chunks = [word_rows({name: images[name] for name in part}, code_bytes) for part in parts]
     return index.build("inverted", **settings).create(lambda: iter(chunks), folder)
 
 
-def ask(query: Image) -> Descriptors:
-    return word_rows({"q": query}, BYTES)
+def ask(query: Image, code_bytes: int = BYTES) -> Descriptors:
+    return word_rows({"q": query}, code_bytes)
 
 
 def test_one_shared_word_by_hand(tmp_path: Path):
@@ -80,17 +83,33 @@ def test_the_same_image_scores_one_and_another_without_shared_words_zero(tmp_pat
     ],
     ids=["default", "idf", "threshold", "everything counts"],
 )
-def test_scores_follow_the_formula(tmp_path: Path, settings: dict, chunk: int):
+@pytest.mark.parametrize("code_bytes", [2, 16])
+def test_scores_follow_the_formula(tmp_path: Path, code_bytes: int, settings: dict, chunk: int):
     rng = np.random.default_rng(5)
-    images, queries = draw_images(rng, 20), draw_images(rng, 6)
-    searcher = build(tmp_path, images, chunk, **settings)
+    images, queries = draw_images(rng, 20, code_bytes), draw_images(rng, 6, code_bytes)
+    searcher = build(tmp_path, images, chunk, code_bytes, **settings)
     for query in queries.values():
         expected = {name: score_by_hand(query, image, images, **settings) for name, image in images.items()}
-        ranking = searcher.search(ask(query), 20)
+        ranking = searcher.search(ask(query, code_bytes), 20)
         assert len(ranking.ids) == 20
         for name, score in zip(ranking.ids, ranking.scores.tolist(), strict=True):
             assert score == pytest.approx(expected[name], abs=1e-6)
         assert np.all(np.diff(ranking.scores) <= 0)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 30])
+def test_looking_at_few_postings_at_a_time_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    rng = np.random.default_rng(7)
+    searcher = build(tmp_path, draw_images(rng, 20))
+    queries = [ask(query) for query in draw_images(rng, 6).values()]
+    whole = [searcher.search(query, 20) for query in queries]
+    monkeypatch.setattr(inverted, "AT_ONCE", at_once)
+    for query, expected in zip(queries, whole, strict=True):
+        ranking = searcher.search(query, 20)
+        assert ranking.ids == expected.ids
+        np.testing.assert_allclose(ranking.scores, expected.scores, rtol=1e-6)
 
 
 def test_a_similarity_at_the_threshold_does_not_count(tmp_path: Path):

@@ -95,3 +95,18 @@ def test_a_circle_that_is_not_on_the_map_is_refused(near: tuple):
 def test_conditions_and_the_circle_come_together():
     assert parse(["a=1", "b=2"], (1, 2, 3)) == (Condition("a", "=", "1"), Condition("b", "=", "2"), Circle(1, 2, 3))
     assert parse() == ()
+
+
+def test_a_condition_needs_a_name():
+    with pytest.raises(InputError):
+        parse(["  =3"])
+
+
+def test_words_that_look_like_special_numbers_are_texts():
+    assert parse(["label=nan"])[0].holds({"label": "nan"})
+    assert parse(["label=inf"])[0].holds({"label": "inf"})
+
+
+def test_truth_values_compare_in_either_case():
+    assert parse(["sold=true"])[0].holds({"sold": True})
+    assert not parse(["sold=true"])[0].holds({"sold": False})

@@ -74,3 +74,8 @@ def test_the_rows_that_were_given_stay_as_they_were():
     query, image = unit(np.eye(3)), unit(np.eye(3))
     match(query, image)
     assert query.tolist() == image.tolist() == np.eye(3).tolist()
+
+
+def test_two_equal_neighbours_are_ambiguous():
+    image = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
+    assert match(np.eye(3, dtype=np.float32)[:2], image).tolist() == [[1, 2]]

@@ -69,26 +69,34 @@ def test_the_stages_run_in_their_order_each_on_what_the_one_before_gave():
     chain = (Promote("c", 3, log), Promote("b", 2, log))
     search(QUERY, make_pipeline(SCORES, chain, log), k=2)
     assert log == [
-        ("search", [[1]], 3, None),
-        ("rerank", "c", ("a", "b", "c")),
-        ("rerank", "b", ("c", "a", "b")),
+        ("search", [[1]], 30, None),
+        ("rerank", "c", ("a", "b", "c", "d")),
+        ("rerank", "b", ("c", "a", "b", "d")),
         ("sizes", ("b", "c")),
     ]
 
 
 def test_the_shortlist_is_as_deep_as_the_deepest_stage_and_the_answer_has_k():
     log: list = []
-    ranking = search(QUERY, make_pipeline(SCORES, (Promote("d", 4, log),), log), k=1)
-    assert log[0][2] == 4
+    ranking = search(QUERY, make_pipeline(SCORES, (Promote("d", 40, log),), log), k=1)
+    assert log[0][2] == 40
     assert ranking.ids == ("d",)
     assert ranking.scores.shape == (1,)
 
 
 def test_a_k_beyond_the_candidates_makes_the_shortlist_deeper():
     log: list = []
-    ranking = search(QUERY, make_pipeline(SCORES, (Promote("a", 2, log),), log), k=10)
-    assert log[0][2] == 10
+    ranking = search(QUERY, make_pipeline(SCORES, (Promote("a", 2, log),), log), k=50)
+    assert log[0][2] == 50
     assert len(ranking.ids) == 4
+
+
+def test_what_an_image_scores_does_not_depend_on_k():
+    scores = {f"{number:02}": 1 / (number + 1) for number in range(40)}
+    one = search(QUERY, make_pipeline(scores, (), []), k=1)
+    all_of_them = search(QUERY, make_pipeline(scores, (), []), k=40)
+    assert one.signals["00"] == all_of_them.signals["00"]
+    assert one.signals["00"]["standout"] > 0
 
 
 def test_what_is_allowed_reaches_the_index():

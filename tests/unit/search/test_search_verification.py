@@ -158,3 +158,20 @@ def test_matched_points_lie_on_their_epipolar_lines():
     distances = np.abs((np.column_stack([match.points[:, 2:], ones]) * lines).sum(axis=1))
     distances /= np.linalg.norm(lines[:, :2], axis=1)
     assert distances.max() < 2 * FUNDAMENTAL.tolerance
+
+
+def test_turns_are_averaged_on_the_circle():
+    rng, odd = np.random.default_rng(0), np.arange(20) % 2
+    places = rng.uniform(0, 300, (20, 2))
+
+    def features(name, points, angles):
+        table = np.column_stack([points, np.full(20, 10), angles]).astype(np.float32)
+        return LocalFeatures(name, np.eye(20, dtype=np.float32), table)
+
+    moved = (320, 240) - places - np.column_stack([np.where(odd, 10, 50), 0 * odd])  # upside down, two depths
+    query = features("q", places, np.zeros(20))
+    found = verify(
+        query, features("x", moved, np.where(odd, 179, 181)), (0, 0, 320, 240), Settings(model="fundamental")
+    )
+    assert found is not None
+    assert found.inliers >= 18

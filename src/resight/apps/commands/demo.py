@@ -57,7 +57,5 @@ def _table(outcomes: list["Outcome"]) -> tuple[tuple[str, ...], list[list[str]]]
     for outcome in outcomes:
         best = outcome.answer.hits[0]
         box = "" if best.box is None else ", ".join(f"{side:.0f}" for side in best.box)
-        rows.append(
-            [outcome.question.title, best.id, f"{best.probability:.1%}", box, "right" if outcome.right else "wrong"]
-        )
+        rows.append([outcome.question.title, best.id, f"{best.probability:.1%}", box, outcome.verdict])
     return ("question", "best answer", "same thing", "box", "so it is"), rows

@@ -30,7 +30,9 @@ class FolderSource:
     config: Config
 
     def load(self, root: Path) -> Dataset:
-        images = [found for found in walk(root) if isinstance(found, ImageRef)]
+        found = list(walk(root))
+        images = [item for item in found if isinstance(item, ImageRef)]
+        skipped = [item for item in found if isinstance(item, Skipped)]
         if not images:
             raise InputError(
                 f"no images in {root}",
@@ -40,7 +42,9 @@ class FolderSource:
             )
         if self.config.labels:
             images = [replace(ref, attributes={"label": ref.path.absolute().parent.name}) for ref in images]
-        return Dataset(name=root.absolute().name, database=tuple(images), queries=(), judgements={})
+        return Dataset(
+            name=root.absolute().name, database=tuple(images), queries=(), judgements={}, skipped=tuple(skipped)
+        )
 
 
 def walk(root: Path) -> Iterator[ImageRef | Skipped]:

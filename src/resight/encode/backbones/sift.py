@@ -54,12 +54,18 @@ class Sift:
         key_points, histograms = detector.detectAndCompute(grey, None)
         if histograms is None or len(key_points) == 0:
             return np.zeros((0, 4), np.float32), np.zeros((0, DIMENSIONS), np.float32)
+        # OpenCV gives them in no useful order, and more than asked for where responses tie at the cut.
         points = np.array([(*point.pt, point.size, point.angle) for point in key_points], dtype=np.float32)
-        # The scale back to the original differs by a rounding between the axes: each gets its own.
+        weakness = [-point.response for point in key_points]
+        strongest = np.lexsort((points[:, 3], points[:, 1], points[:, 0], weakness))[: self._limit]
+        points = points[strongest]
+        # The scale back to the original differs by a rounding between the axes: each gets its own. Pixel 0 covers
+        # 0 to 1 in both pictures, so that its centre is what is scaled.
         scale_x, scale_y = picture.size[0] / grey.shape[1], picture.size[1] / grey.shape[0]
-        points[:, :3] *= np.array([scale_x, scale_y, (scale_x * scale_y) ** 0.5], dtype=np.float32)
-        # OpenCV may exceed nfeatures when responses tie at the cut.
-        return points[: self._limit], root_sift(histograms)[: self._limit]
+        scales = np.array([scale_x, scale_y], dtype=np.float32)
+        points[:, :2] = (points[:, :2] + 0.5) * scales - 0.5
+        points[:, 2] *= (scale_x * scale_y) ** 0.5
+        return points, root_sift(histograms)[strongest]
 
 
 def root_sift(histograms: FloatArray) -> FloatArray:

@@ -1,0 +1,60 @@
+"""What the command learns from one's own images: visual words, and the probability."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from running import run, state_of
+from scenes import draw_scene, look_at, write_jpeg
+
+
+def test_a_code_book_of_ones_own_is_learnt_and_used(scenes: Path, view: Path, tmp_path: Path) -> None:
+    book, collection = tmp_path / "words.npz", tmp_path / "own_words.resight"
+    learnt = run("codebook", scenes, "--words", 64, "--out", book, "--json").answer
+    assert (learnt["file"], learnt["words"]) == (str(book), 64)
+    setting = f"branches.0.descriptor.codebook={book}"
+    assert run("index", scenes, "--into", collection, "--set", setting).code == 0
+    assert learnt["fingerprint"] in run("info", collection, "--json").answer["spaces"][0]
+    assert run("search", collection, view, "--json").answer["hits"][0]["id"] == "scene_07.jpg"
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection of six scenes, each whole and in a slanted view, with the scene as label."""
+    folder = tmp_path_factory.mktemp("labelled")
+    lines = ["path,label"]
+    for seed in range(6):
+        write_jpeg(folder / f"{seed}_whole.jpg", draw_scene(seed))
+        write_jpeg(folder / f"{seed}_view.jpg", look_at(draw_scene(seed)))
+        lines += [f"{seed}_whole.jpg,scene {seed}", f"{seed}_view.jpg,scene {seed}"]
+    (folder / "manifest.csv").write_text("\n".join(lines))
+    assert run("index", folder / "manifest.csv", "--into", folder / "c.resight").code == 0
+    return folder
+
+
+def test_labels_calibrate_the_probability(labelled: Path, view: Path, tmp_path: Path) -> None:
+    collection = Path(shutil.copytree(labelled / "c.resight", tmp_path / "c.resight"))
+    fitted = run("calibrate", collection, "--json").answer
+    assert (fitted["pairs"], fitted["same"]) == (12 * 11, 12)  # every image with every other
+    assert min(fitted["weights"].values()) >= 0
+    assert run("info", collection, "--json").answer["calibration"] == "its own"
+    known = run("search", collection, labelled / "3_view.jpg", "--json").answer["hits"]
+    assert [hit["attributes"]["label"] for hit in known[:2]] == ["scene 3", "scene 3"]
+    assert known[1]["probability"] > 0.5 > known[2]["probability"]
+    assert run("search", collection, view, "--json").answer["hits"][0]["probability"] < 0.5  # scene 7 is not there
+
+
+def test_pairs_of_ones_own_calibrate_the_probability(labelled: Path, tmp_path: Path) -> None:
+    collection = Path(shutil.copytree(labelled / "c.resight", tmp_path / "c.resight"))
+    pairs = [(a, b) for a in range(6) for b in range(6)]
+    lines = [f"{a}_view.jpg,{b}_whole.jpg,{int(a == b)}" for a, b in pairs]
+    file = labelled / "pairs.csv"  # queries are relative to it
+    file.write_text("\n".join(["query,id,same", *lines]))
+    fitted = run("calibrate", collection, "--pairs", file, "--json").answer
+    assert (fitted["pairs"], fitted["same"]) == (36, 6)
+    file.write_text("\n".join(["query,id,same", *lines[:8]]))
+    before = state_of(collection)
+    ran = run("calibrate", collection, "--pairs", file)
+    assert ran.code == 2
+    assert "too few known pairs" in ran.err
+    assert state_of(collection) == before
