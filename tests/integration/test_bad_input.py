@@ -3,8 +3,10 @@ alone, and nothing changed on disk."""
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,14 @@ def test_a_disk_that_takes_no_more_loses_nothing(own: Path, tmp_path: Path) -> N
     assert run("info", own, "--json").answer["images"] == before
     added = run("index", tmp_path / "more", "--into", own, "--json").answer
     assert (added["added"], added["images"]) == (20, 32)
+
+
+def test_ctrl_c_ends_with_a_word_and_its_own_exit_code(scenes: Path, tmp_path: Path):
+    command = [sys.executable, "-m", "resight", "index", str(scenes), "--into", str(tmp_path / "c.resight")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "c.resight" / "writer.lock").exists():
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in said

@@ -8,6 +8,8 @@ import typer
 from resight.apps.commands import adding, demo, evaluating, inspecting, learning, planning, searching
 from resight.errors import ResightError
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="resight",
     help="Find the very same thing in other images, see where it is, and know how sure the answer is.",
@@ -38,11 +40,10 @@ def main() -> None:
     except ResightError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print(
-            "\nstopped; what was reported as stored is kept, and the same command goes on from there", file=sys.stderr
-        )
-        sys.exit(130)
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:  # typer turns Ctrl-C into this, without a word
+            print("stopped; what was stored is kept, and the same command goes on from there", file=sys.stderr)
+        raise
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
