@@ -70,6 +70,14 @@ def configure(config: type, settings: Mapping[str, Any], owner: str) -> Any:
         ) from error
 
 
+def check_range(name: str, value: float, low: float, high: float = float("inf")) -> None:
+    """For a Config's `__post_init__`: refuses what would crash or mean nothing further down."""
+    if not low <= value <= high:  # also false for NaN
+        raise RecipeError(
+            f"{name} = {value} is out of range", expected=f"{low:g} to {high:g}", actual=str(value), fix="correct it"
+        )
+
+
 def convert(value: Any, hint: Any, owner: str) -> Any:
     """`value` (as TOML gives it) in the type that a Config declares."""
     origin, choices = typing.get_origin(hint), typing.get_args(hint)

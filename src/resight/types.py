@@ -84,6 +84,7 @@ class Features:
     points: FloatArray | None = None  # [B, N, 4] x, y, size, angle in pixels of the original
     cls: FloatArray | None = None  # [B, D]
     attention: FloatArray | None = None  # [B, N]
+    covers: FloatArray | None = None  # [B, 4] the box of the original that the grid lies on; None: all of it
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,23 @@ def test_another_recipe_may_change_the_search_but_not_the_encoding(own: Path, vi
     assert "vlad(" in caught.value.actual
 
 
-def test_a_code_book_that_changed_or_went_away_is_noticed(scenes: Path, view: Path, tmp_path: Path) -> None:
+def test_a_collection_keeps_its_code_book(
+    scenes: Path, view: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from resight.encode import codebook
+
+    book = tmp_path / "words.npz"
+    codebook.save(codebook.make(np.random.default_rng(0).random((16, 128), np.float32)), book)
+    monkeypatch.chdir(tmp_path)
+    recipe = load("sift", ["branches.0.descriptor.codebook=words.npz"])
+    resight.open("c.resight", recipe).add(scenes / "scene_07.jpg")
+    book.unlink()
+    monkeypatch.chdir(scenes)  # a relative path means nothing here
+    moved = shutil.move(tmp_path / "c.resight", tmp_path / "elsewhere.resight")
+    assert resight.open(moved).search(view)[0].id == "scene_07.jpg"
+
+
+def test_a_code_book_that_was_tampered_with_is_noticed(scenes: Path, view: Path, tmp_path: Path) -> None:
     from resight.encode import codebook
 
     rng = np.random.default_rng(0)
@@ -147,15 +163,51 @@ def test_a_code_book_that_changed_or_went_away_is_noticed(scenes: Path, view: Pa
     codebook.save(codebook.make(rng.random((16, 128), np.float32)), book)
     recipe = load("sift", [f"branches.0.descriptor.codebook={book}"])
     resight.open(tmp_path / "c.resight", recipe).add(scenes / "scene_07.jpg")
-    assert resight.open(tmp_path / "c.resight").search(view)[0].id == "scene_07.jpg"
-    codebook.save(codebook.make(rng.random((16, 128), np.float32)), book)
+    (kept,) = (tmp_path / "c.resight" / "files").iterdir()
+    codebook.save(codebook.make(rng.random((16, 128), np.float32)), kept)
     for use in ("search", "add"):
         with pytest.raises(SpaceMismatch, match="restore the code book"):
             getattr(resight.open(tmp_path / "c.resight"), use)(view)
-    book.unlink()
+    kept.unlink()
     with pytest.raises(InputError, match="is not a code book"):
         resight.open(tmp_path / "c.resight").search(view)
     assert len(resight.open(tmp_path / "c.resight")) == 1
+
+
+def test_what_a_kill_left_while_the_collection_was_made_is_no_obstacle(scenes: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.resight" / "images.lance" / "data").mkdir(parents=True)
+    assert resight.open(tmp_path / "c.resight").add(scenes / "scene_00.jpg").added == 1
+
+
+def test_an_unrelated_image_among_blank_ones_is_not_believed(scenes: Path, view: Path, tmp_path: Path) -> None:
+    (tmp_path / "blank").mkdir()
+    for shade in range(20):
+        write_jpeg(tmp_path / "blank" / f"{shade:02}.jpg", np.full((200, 200, 3), 10 * shade, np.uint8))
+    photos = resight.open(tmp_path / "c.resight")
+    photos.add(tmp_path / "blank", scenes / "scene_00.jpg")
+    assert photos.search(view)[0].probability < 0.5
+
+
+def test_images_may_come_from_a_generator(scenes: Path, tmp_path: Path) -> None:
+    refs = (resight.ImageRef(path.stem, path) for path in sorted(scenes.iterdir())[:2])
+    assert resight.open(tmp_path / "c.resight").add(refs).added == 2
+
+
+def test_one_folder_by_two_spellings_is_one_folder(scenes: Path, tmp_path: Path) -> None:
+    photos = resight.open(tmp_path / "c.resight")
+    photos.add(scenes)
+    assert photos.add(scenes / ".." / scenes.name).unchanged == 12
+    assert len(photos) == 12
+
+
+def test_arguments_that_mean_nothing_are_refused(own: Path, view: Path) -> None:
+    photos = resight.open(own)
+    for wrong in ({"k": 0}, {"k": -1}, {"box": (1, 2, 3)}, {"near": (1, 2)}):
+        with pytest.raises(InputError):
+            photos.search(view, **wrong)
+    with pytest.raises(InputError, match="cannot add that"):
+        photos.add([view])
+    assert photos.delete("no such id") == 0
 
 
 def test_a_description_of_another_format_or_none_is_refused(own: Path) -> None:

@@ -121,7 +121,8 @@ def test_data_without_truth_cannot_be_evaluated(walls: Path, scenes: Path) -> No
     assert "a recipe with data and metrics" in nothing.err
 
 
-def test_visitors_photos_find_their_painting(real_data: Path, tmp_path: Path) -> None:
-    words = ["--data", real_data / "museum", "--json", tmp_path / "museum.json", "--set", 'data.sets=["qsd1_w1"]']
-    assert run("eval", "museum_photo_to_painting", *words).code == 0
-    assert json.loads((tmp_path / "museum.json").read_text())["metrics"]["recall@1"]["mean"] >= 0.98
+def test_images_of_another_data_set_are_not_searched_in_silence(walls: Path, scenes: Path, tmp_path: Path) -> None:
+    resight.open(tmp_path / "kept.resight").add(scenes / "scene_00.jpg")
+    ran = run("eval", walls / "walls.toml", "--data", walls, "--keep", tmp_path / "kept.resight")
+    assert ran.code == 3
+    assert "--keep another folder" in ran.err

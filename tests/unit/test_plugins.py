@@ -151,3 +151,18 @@ def test_a_refused_choice_is_answered_with_the_valid_ones():
         plugins.configure(Config, {"kind": "medium"}, "toy")
     assert caught.value.expected == "one of 'hard', 'soft'"
     assert caught.value.actual == "'medium'"
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "settings"),
+    [
+        ("resight.index", "hnsw", {"links": 1}),
+        ("resight.index", "inverted", {"threshold": 2.0}),
+        ("resight.search.rerankers", "geometry", {"candidates": 0}),
+        ("resight.search.rerankers", "geometry", {"ratio": float("nan")}),
+        ("resight.encode.backbones", "sift", {"max_side": 0}),
+    ],
+)
+def test_settings_out_of_range_are_refused(package, name, settings):
+    with pytest.raises(RecipeError, match="out of range"):
+        plugins.load(package, name, settings)

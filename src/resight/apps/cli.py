@@ -1,12 +1,12 @@
 """The `resight` command: names the commands and turns errors into messages and exit codes."""
 
-import os
+import io
 import sys
 
 import typer
 
 from resight.apps.commands import adding, demo, evaluating, inspecting, learning, planning, searching
-from resight.errors import ResightError
+from resight.errors import ResightError, StorageError
 
 INTERRUPTED = 130
 
@@ -35,6 +35,9 @@ app.add_typer(data, name="data")
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show must not end the command
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except ResightError as error:
@@ -44,6 +47,9 @@ def main() -> None:
         if leaving.code == INTERRUPTED:  # typer turns Ctrl-C into this, without a word
             print("stopped; what was stored is kept, and the same command goes on from there", file=sys.stderr)
         raise
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except OSError as error:
+        print(
+            f"error: the system refused: {error}\n  fix: check the path, its permissions and the space left",
+            file=sys.stderr,
+        )
+        sys.exit(StorageError.exit_code)

@@ -48,16 +48,21 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(clean(cell)) for cell in row))
     console().print(table)
 
 
 def print_skipped(skipped: Sequence[Skipped]) -> None:
     """To stderr, so that a pipe gets the answer alone."""
     for item in skipped[:SHOWN]:
-        print(f"skipped {item.path}: {item.reason}", file=sys.stderr)
+        print(f"skipped {clean(item.path)}: {clean(item.reason)}", file=sys.stderr)
     if len(skipped) > SHOWN:
         print(f"… and {len(skipped) - SHOWN} more (all of them with --json)", file=sys.stderr)
+
+
+def clean(text: str) -> str:
+    """Names of files may hold escape sequences; a terminal must not obey them."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -65,9 +70,10 @@ def write_text(path: Path, text: str) -> None:
     temporary = path.with_name(path.name + ".tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
         temporary.replace(path)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise StorageError(
             f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
         ) from error

@@ -18,7 +18,7 @@ from resight.collection.adding import AddReport, Progress, Source
 from resight.collection.index_cache import open_index
 from resight.data import images
 from resight.encode.encoder import Encoder
-from resight.errors import CollectionError, SpaceMismatch
+from resight.errors import BoxError, CollectionError, InputError, RecipeError, SpaceMismatch
 from resight.lock import writer_lock
 from resight.search import calibration as calibrations
 from resight.search import filters, rerankers
@@ -59,7 +59,13 @@ def open_collection(
         return Collection(folder, made, wanted or made.recipe)
     wanted = wanted or recipes.load(DEFAULT)
     encoder = Encoder(wanted.branches)
-    return Collection(folder, description.create(folder, wanted, encoder.spaces), wanted)
+    store = wanted.store
+
+    def make_store() -> None:
+        stores.build(store.name, folder=folder, layout=_layout(encoder), **store.settings)
+
+    made = description.create(folder, wanted, encoder.spaces, make_store)
+    return Collection(folder, made, made.recipe)
 
 
 class Collection:
@@ -76,10 +82,10 @@ class Collection:
         with writer_lock(self.path):
             return adding.add(sources, self._encoder, self._store, progress)
 
-    def delete(self, ids: Sequence[str]) -> int:
-        """Remove images by id; gives how many were there."""
+    def delete(self, ids: str | Sequence[str]) -> int:
+        """Remove images by id; gives how many were there. The files themselves stay."""
         with writer_lock(self.path):
-            return self._store.remove(ids)
+            return self._store.remove([ids] if isinstance(ids, str) else ids)
 
     def search(
         self,
@@ -104,6 +110,8 @@ class Collection:
         near: tuple[float, float, float] | None = None,
     ) -> Answer:
         """Like `search`, with the ranking and the matches."""
+        if k < 1:
+            raise InputError("cannot give that many answers", expected="k of 1 or more", actual=f"k = {k}")
         chosen = filters.parse(where, near)
         query = self.encode_query(image, box)
         self._store.refresh()
@@ -114,6 +122,8 @@ class Collection:
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
         picture = read_query(image, None if box else self._encoder.max_side)
         box = box or picture.ref.box
+        if box is not None and len(box) != 4:
+            raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
         width, height = picture.size
         outline = (
             (0.0, 0.0, float(width), float(height)) if box is None else images.clip(box, picture.size, picture.ref.id)
@@ -151,7 +161,7 @@ class Collection:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        encoder = Encoder(self.description.recipe.branches)
+        encoder = Encoder(self.recipe.branches)
         if encoder.spaces != self.description.spaces:
             raise SpaceMismatch(
                 f"{self.path} was encoded in a way that is not available here",
@@ -164,9 +174,7 @@ class Collection:
     @cached_property
     def _store(self) -> Store:
         choice = self.description.recipe.store
-        if (self.path / "images.lance").exists():
-            return stores.build(choice.name, folder=self.path, **choice.settings)
-        return stores.build(choice.name, folder=self.path, layout=_layout(self._encoder), **choice.settings)
+        return stores.build(choice.name, folder=self.path, **choice.settings)
 
     def _build_pipeline(self) -> Pipeline:
         recipe = self.recipe
@@ -180,6 +188,10 @@ class Collection:
             for number, branch in enumerate(recipe.branches)
             if branch.weight > 0
         )
+        if not shortlisters:
+            raise RecipeError(
+                "no branch takes part in the shortlist", expected="a branch with weight above 0", fix="set a weight"
+            )
         chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in recipe.rerankers)
         signals = ["standout", *(part.name for part in shortlisters)] + [
             name for part in chain for name in part.signals

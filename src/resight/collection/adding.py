@@ -4,6 +4,7 @@ A batch that was written stays, whatever happens next; running the same command 
 Files that cannot be read are listed with the reason and do not stop the others.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +35,8 @@ class AddReport:
 
 def add(sources: Sequence[Source], encoder: Encoder, store: Store, progress: Progress | None = None) -> AddReport:
     """Bring the collection up to date with the sources. The caller holds the writer lock."""
-    return _Adding(encoder, store, progress).run(sources)
+    # An iterator could be run through once only, and images are counted first.
+    return _Adding(encoder, store, progress).run([_hold(source) for source in sources])
 
 
 def encode_region(picture: Picture, box: Box | None, encoder: Encoder, role: Role) -> tuple[Descriptors, ...]:
@@ -60,30 +62,20 @@ class _Adding:
 
     def run(self, sources: Sequence[Source]) -> AddReport:
         # Two passes over a folder cost little beside encoding, and one list of 200,000 paths would not be little.
-        self._total = sum(1 for source in sources for _ in list_refs(source))
-        if self._total == 0:
-            named = ", ".join(str(source) for source in sources if isinstance(source, (str, Path))) or "what was given"
-            raise InputError(
-                f"no images in {named}",
-                expected=f"files ending in {', '.join(sorted(images.SUFFIXES))}",
-                actual="none",
-                fix="check the path; hidden files and folders are left out",
-            )
+        self._total = count_images(sources)
         for source in sources:
             batch = min(max(SMALLEST_BATCH, len(self._store) // 32), LARGEST_BATCH)
-            extract(self._read(list_refs(source)), self._encode, self._write, batch)
+            extract(self._read(source), self._encode, self._write, batch)
         if self._commits > 8:
             self._store.compact()
         return AddReport(self._added, self._updated, self._unchanged, tuple(self._skipped))
 
-    def _read(self, refs: Iterable[ImageRef | Skipped]) -> Iterator[Picture]:
-        seen: set[str] = set()
-        for ref in refs:
+    def _read(self, source: Source) -> Iterator[Picture]:
+        for ref in list_refs(source):
             if isinstance(ref, Skipped):
                 self._skip(ref)
                 continue
-            named = self._name(ref, seen)
-            seen.add(named.id)
+            named = self._name(ref, given=not isinstance(source, (str, Path)))
             if self._is_unchanged(named):
                 self._unchanged += 1
                 self._report()
@@ -110,14 +102,15 @@ class _Adding:
             self._known[picture.ref.id] = _Known.of(make_record(picture))
         self._report()
 
-    def _name(self, ref: ImageRef, seen: set[str]) -> ImageRef:
-        """The id that an image gets: a file of the same relative name in another folder does not replace the first."""
-        ref = replace(ref, path=ref.path.absolute())
+    def _name(self, ref: ImageRef, given: bool) -> ImageRef:
+        """The id that an image gets: a file of the same relative name in another folder does not replace the first.
+
+        An id that the caller or a manifest has `given` stays: the file has moved, the thing is the same.
+        """
+        ref = replace(ref, path=Path(os.path.abspath(ref.path)))  # noqa: PTH100 - without "..", but links as they are
         taken = self._known.get(ref.id)
-        if taken is None or taken.path == ref.path:
+        if given or taken is None or taken.path == ref.path or not ref.path.as_posix().endswith("/" + ref.id):
             return ref
-        if ref.id not in seen and not ref.path.as_posix().endswith("/" + ref.id):
-            return ref  # an id from a manifest or from the caller: the file has moved, the thing is the same
         root = ref.path.as_posix().removesuffix(ref.id).rstrip("/")
         longer = f"{Path(root).name}/{ref.id}"
         taken = self._known.get(longer)
@@ -169,6 +162,35 @@ class _Known:
         return told == {name: value for name, value in self.attributes.items() if name in told or name not in EXIF}
 
 
+def count_images(sources: Sequence[Source]) -> int:
+    """How many there are to deal with; an InputError when there are none."""
+    total = sum(1 for source in sources for _ in list_refs(source))
+    if total == 0:
+        named = ", ".join(str(source) for source in sources if isinstance(source, (str, Path))) or "what was given"
+        raise InputError(
+            f"no images in {named}",
+            expected=f"files ending in {', '.join(sorted(images.SUFFIXES))}",
+            actual="none",
+            fix="check the path; hidden files and folders are left out",
+        )
+    return total
+
+
+def _hold(source: Source) -> str | Path | list[ImageRef]:
+    if isinstance(source, (str, Path)):
+        return source
+    refs = list(source)
+    for ref in refs:
+        if not isinstance(ref, ImageRef):
+            raise InputError(
+                "cannot add that",
+                expected="paths, or one iterable of ImageRef",
+                actual=f"an iterable with a {type(ref).__name__}",
+                fix='e.g. add("photos/", "more/") or add([ImageRef("a", Path("a.jpg"))])',
+            )
+    return refs
+
+
 def list_refs(source: Source) -> Iterator[ImageRef | Skipped]:
     """The images of a folder, an image file, a manifest, or an iterable of ImageRef."""
     if not isinstance(source, (str, Path)):
@@ -182,7 +204,7 @@ def list_refs(source: Source) -> Iterator[ImageRef | Skipped]:
 def make_record(picture: Picture) -> ImageRecord:
     ref = picture.ref
     return ImageRecord(
-        ref.id, ref.path.absolute(), picture.sha256, picture.bytes, picture.modified_ns, picture.size, describe(ref)
+        ref.id, ref.path, picture.sha256, picture.bytes, picture.modified_ns, picture.size, describe(ref)
     )
 
 

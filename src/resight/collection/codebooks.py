@@ -38,4 +38,6 @@ def learn_codebook(
             for batch in backbone.extract([picture]):
                 rows = batch.patches.reshape(-1, batch.patches.shape[2])
                 parts.append(rows[generator.permutation(len(rows))[:share]])
+    if not parts:
+        raise InputError("no image could be read", expected="images", actual=f"{total} files", fix="check the path")
     return learn(np.concatenate(parts), words, seed)

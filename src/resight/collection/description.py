@@ -1,20 +1,29 @@
-"""`collection.json`: what a collection is. Written once, when the collection is made.
+"""`collection.json`: what a collection is. Written once and last, when the collection is made.
 
 {"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
 """
 
+import hashlib
 import json
-from dataclasses import dataclass
+import shutil
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from resight import plugins
 from resight import recipe as recipes
 from resight.errors import CollectionError, StorageError, VersionMismatch
-from resight.types import Recipe
+from resight.lock import NAME as LOCK
+from resight.lock import writer_lock
+from resight.types import Branch, Choice, Recipe
 
 FILE = "collection.json"
+FILES = "files"  # copies of code books and weights that the recipe names
+OWN = frozenset({FILE + ".tmp", FILES, LOCK, "images.lance"})
 FORMAT = 1
 READABLE = (1,)  # the last two formats, as soon as there are two
 
@@ -49,33 +58,26 @@ def read(folder: Path) -> Description:
             fix="update resight" if version > FORMAT else "index the images again into a new collection",
         )
     try:
-        return Description(recipes.parse(table["recipe"]), tuple(table["spaces"]), str(table["created"]), version)
+        recipe = _locate(recipes.parse(table["recipe"]), folder)
+        return Description(recipe, tuple(table["spaces"]), str(table["created"]), version)
     except (KeyError, TypeError) as error:
         raise _damaged(path, error) from error
 
 
-def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...]) -> Description:
-    """Write the description of a new collection, whole or not at all."""
-    if folder.is_dir() and any(folder.iterdir()) and not _is_unfinished(folder):
-        raise CollectionError(
-            f"{folder} is not a collection and not empty",
-            expected="a new or empty folder",
-            actual=f"a folder with {len(list(folder.iterdir()))} entries and no {FILE}",
-            fix="choose another name, e.g. photos.resight",
-        )
-    description = Description(recipe, spaces, datetime.now(UTC).isoformat(timespec="seconds"))
-    table = {
-        "format": FORMAT,
-        "recipe": recipes.to_table(recipe),
-        "spaces": list(spaces),
-        "created": description.created,
-        "made_by": f"resight {metadata.version('resight')}",
-    }
+def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Callable[[], object]) -> Description:
+    """Make a collection: its store and its files first, its description last, so that it is whole or not there."""
     try:
+        _refuse_others(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / (FILE + ".tmp")
-        temporary.write_text(json.dumps(table, indent=1, default=str) + "\n", encoding="utf-8")
-        temporary.replace(folder / FILE)
+        with writer_lock(folder):
+            if (folder / FILE).exists():  # another process was faster
+                return read(folder)
+            for name in OWN - {LOCK}:  # what a process left that was killed while it made the collection
+                shutil.rmtree(folder / name, ignore_errors=True)
+            make_store()
+            description = Description(_adopt(recipe, folder), spaces, datetime.now(UTC).isoformat(timespec="seconds"))
+            _write(folder, description)
+            return read(folder)
     except OSError as error:
         raise StorageError(
             f"cannot make a collection at {folder}",
@@ -83,12 +85,72 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...]) -> Description
             actual=str(error),
             fix="check permissions and free space, or choose another place",
         ) from error
-    return description
 
 
-def _is_unfinished(folder: Path) -> bool:
-    """What a process left that was killed while it made the collection."""
-    return {entry.name for entry in folder.iterdir()} <= {FILE + ".tmp", "writer.lock"}
+def _refuse_others(folder: Path) -> None:
+    """Before anything is written: a folder that holds something else is not ours to use."""
+    others = sorted(entry.name for entry in folder.iterdir() if entry.name not in OWN) if folder.is_dir() else []
+    if others:
+        raise CollectionError(
+            f"{folder} is not a collection and not empty",
+            expected="a new or empty folder",
+            actual=f"a folder with {', '.join(others[:3])}{' …' if len(others) > 3 else ''} and no {FILE}",
+            fix="choose another name, e.g. photos.resight",
+        )
+
+
+def _adopt(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe with copies of the files that it names, so that the collection does not depend on them."""
+
+    def keep(package: str, choice: Choice) -> Choice:
+        hints = typing.get_type_hints(plugins.find(package, choice.name).Config)
+        settings = dict(choice.settings)
+        for name, value in choice.settings.items():
+            if Path in (hints[name], *typing.get_args(hints[name])) and value is not None:
+                data = Path(value).read_bytes()
+                target = folder / FILES / f"{hashlib.sha256(data).hexdigest()[:12]}{Path(value).suffix}"
+                target.parent.mkdir(exist_ok=True)
+                target.write_bytes(data)
+                settings[name] = f"{FILES}/{target.name}"
+        return replace(choice, settings=settings)
+
+    return replace(recipe, branches=tuple(_change(branch, keep) for branch in recipe.branches))
+
+
+def _locate(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe with the collection's own files where they are now."""
+
+    def find(package: str, choice: Choice) -> Choice:  # noqa: ARG001 - the same for every package
+        own = {
+            name: str(folder / value)
+            for name, value in choice.settings.items()
+            if isinstance(value, str) and value.startswith(f"{FILES}/")
+        }
+        return replace(choice, settings={**choice.settings, **own})
+
+    return replace(recipe, branches=tuple(_change(branch, find) for branch in recipe.branches))
+
+
+def _change(branch: Branch, change: Callable[[str, Choice], Choice]) -> Branch:
+    return replace(
+        branch,
+        encoder=change("resight.encode.backbones", branch.encoder),
+        descriptor=change("resight.encode.descriptors", branch.descriptor),
+        transforms=tuple(change("resight.encode.transforms", choice) for choice in branch.transforms),
+    )
+
+
+def _write(folder: Path, description: Description) -> None:
+    table = {
+        "format": FORMAT,
+        "recipe": recipes.to_table(description.recipe),
+        "spaces": list(description.spaces),
+        "created": description.created,
+        "made_by": f"resight {metadata.version('resight')}",
+    }
+    temporary = folder / (FILE + ".tmp")
+    temporary.write_text(json.dumps(table, indent=1, default=str) + "\n", encoding="utf-8")
+    temporary.replace(folder / FILE)
 
 
 def _damaged(path: Path, error: Exception) -> CollectionError:

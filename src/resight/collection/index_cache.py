@@ -7,11 +7,13 @@ index lives in a temporary folder as long as the process.
 """
 
 import atexit
+import contextlib
 import errno
 import hashlib
 import json
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from resight import index as indexes
@@ -20,6 +22,7 @@ from resight.index import Index, Searcher
 from resight.store import Store
 from resight.types import Choice
 
+ABANDONED = 24 * 3600  # seconds
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -44,7 +47,7 @@ def open_index(folder: Path, choice: Choice, store: Store, branch: int, space: s
             actual=str(error),
             fix="free some space; the images themselves are stored, and the index is made again at the next search",
         ) from error
-    _remove_outdated(home, prefix, place)
+    _remove_outdated(home, branch, store.version)
     return plugin.open(place)
 
 
@@ -54,7 +57,7 @@ def _open(plugin: Index, place: Path) -> Searcher | None:
         return None
     try:
         return plugin.open(place)
-    except (OSError, ValueError, KeyError, RuntimeError):
+    except (OSError, ValueError, KeyError, RuntimeError, EOFError):
         shutil.rmtree(place, ignore_errors=True)
         return None
 
@@ -78,7 +81,12 @@ def _build_elsewhere(plugin: Index, store: Store, branch: int) -> Searcher:
     return plugin.create(lambda: store.descriptors(branch, fields=("words",)), scratch)
 
 
-def _remove_outdated(home: Path, prefix: str, newest: Path) -> None:
-    for entry in home.glob(f"{prefix}v*"):
-        if entry != newest:
+def _remove_outdated(home: Path, branch: int, version: int) -> None:
+    """Indexes of older states, and what a process left that was killed while it built one."""
+    for entry in home.glob(f"{branch}-*-v*"):
+        if int(entry.name.rpartition("v")[2]) < version:
             shutil.rmtree(entry, ignore_errors=True)
+    for entry in home.glob(".building-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - entry.stat().st_mtime > ABANDONED:
+                shutil.rmtree(entry, ignore_errors=True)

@@ -12,7 +12,6 @@ from resight.collection import Collection
 from resight.collection.adding import Progress
 from resight.errors import InputError, ManifestError
 from resight.search import calibration
-from resight.types import ImageRef
 
 CANDIDATES = 30
 Sample = tuple[calibration.Signals, bool]
@@ -38,7 +37,7 @@ def _from_labels(collection: Collection, progress: Progress | None) -> Iterator[
             fix="give --pairs FILE, or index a manifest with the column label",
         )
     for done, record in enumerate(labelled, start=1):
-        ranking = collection.ask(ImageRef(record.id, record.path), k=CANDIDATES).ranking
+        ranking = collection.ask(record.ref, k=CANDIDATES).ranking
         for name in ranking.ids:
             if name != record.id and labels[name] is not None:
                 yield ranking.signals[name], labels[name] == labels[record.id]

@@ -18,6 +18,7 @@ from resight.errors import BoxError, ImageError, InputError
 from resight.types import Descriptors, ImageRef, Picture, Recipe
 
 PROBES = 16
+STORE_MEMORY = 300_000_000  # what LanceDB takes while it writes and compacts (benchmarks/endurance.py: 676 MiB in all)
 COMMIT_BYTES = 1500  # an image's metadata and its share of the store's own files
 
 
@@ -60,7 +61,7 @@ def estimate(recipe: Recipe, source: Path | None, count: int | None = None) -> P
         unreadable=unreadable,
         seconds=seconds * total,
         seconds_an_image=seconds,
-        memory_bytes=round(_peak_memory() + 3 * min(total, LARGEST_BATCH) * row_bytes),
+        memory_bytes=round(_peak_memory() + STORE_MEMORY + 3 * min(total, LARGEST_BATCH) * row_bytes),
         store_bytes=round(total * (row_bytes + COMMIT_BYTES)),
         index_bytes=round(total * _index_bytes(recipe, encoded)),
     )

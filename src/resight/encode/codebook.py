@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError
+from resight.errors import InputError, StorageError
 from resight.types import FloatArray
 
 SHIPPED = Path(__file__).parent / "descriptors"
@@ -76,8 +76,13 @@ def load(path: Path | None, shipped: str) -> Codebook:
 def save(codebook: Codebook, path: Path) -> None:
     """Written to a temporary name, then renamed."""
     temporary = path.with_name(path.name + ".tmp.npz")
-    np.savez_compressed(temporary, centres=codebook.centres.astype(np.float16))
-    temporary.replace(path)
+    try:
+        np.savez_compressed(temporary, centres=codebook.centres.astype(np.float16))
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
+        ) from error
 
 
 def make(centres: FloatArray) -> Codebook:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from resight.collection import Collection, open_collection
 from resight.data import sets
-from resight.errors import ManifestError, RecipeError
+from resight.errors import CollectionError, ManifestError, RecipeError
 from resight.evaluate import judge_all, metrics
 from resight.types import Box, Dataset, ImageRef, Judgement, Ranking, Recipe
 
@@ -66,6 +66,7 @@ def run(
         collection = open_collection(folder, recipe)
         started = time.perf_counter()
         report = collection.add(dataset.database, progress=progress)
+        _check_nothing_else(collection, dataset)
         index_seconds = time.perf_counter() - started
         judged = tuple(_judge(collection, dataset, recipe.metrics, by, progress))
     return RunResult(
@@ -105,6 +106,19 @@ def _boxes(collection: Collection, ranking: Ranking, judgement: Judgement) -> di
     for record in collection.records(missing) if missing else ():
         boxes[record.id] = (0.0, 0.0, float(record.size[0]), float(record.size[1]))
     return boxes
+
+
+def _check_nothing_else(collection: Collection, dataset: Dataset) -> None:
+    """A kept collection may hold the images of another data set, which would take part in every ranking."""
+    wanted = {ref.id for ref in dataset.database}
+    others = [record.id for record in collection.records() if record.id not in wanted]
+    if others:
+        raise CollectionError(
+            f"{collection.path} holds images that are not in {dataset.name}",
+            expected=f"its {len(wanted):,} database images alone",
+            actual=f"{len(others):,} others, e.g. {others[0]!r}",
+            fix="give --keep another folder for each data set",
+        )
 
 
 def _has_truth(dataset: Dataset, query: ImageRef) -> bool:

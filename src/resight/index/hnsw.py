@@ -16,6 +16,7 @@ import numpy as np
 from resight import ranks
 from resight.index import Chunks
 from resight.index.exact import measure
+from resight.plugins import check_range
 from resight.types import Descriptors, Ranking
 
 
@@ -24,6 +25,11 @@ class Config:
     links: int = 32
     build_width: int = 200
     search_width: int = 128
+
+    def __post_init__(self) -> None:
+        check_range("links", self.links, 2, 1024)
+        check_range("build_width", self.build_width, 1, 1_000_000)
+        check_range("search_width", self.search_width, 1, 1_000_000)
 
 
 def build(config: Config) -> "Hnsw":

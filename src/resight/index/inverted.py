@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from resight import ranks
 from resight.errors import RecipeError
 from resight.index import Chunks
+from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, Ranking
 
 AT_ONCE = 1 << 20  # postings looked at together
@@ -30,6 +31,10 @@ class Config:
     alpha: float = 3.0
     threshold: float = 0.0
     idf: bool = False  # weigh words by log²(N / images that have it); with a good code book it did not help
+
+    def __post_init__(self) -> None:
+        check_range("alpha", self.alpha, 0, 100)
+        check_range("threshold", self.threshold, -1, 1)
 
 
 def build(config: Config) -> "Inverted":

@@ -99,8 +99,16 @@ def fit(samples: Sequence[tuple[Signals, bool]], prior: Calibration | None = Non
 
 def load(path: Path) -> list[Calibration]:
     try:
-        return [Calibration(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
-    except (ValueError, TypeError) as error:
+        return [
+            Calibration(
+                float(entry["bias"]),
+                {str(name): float(weight) for name, weight in entry["weights"].items()},
+                int(entry["pairs"]),
+                int(entry["same"]),
+            )
+            for entry in json.loads(path.read_text(encoding="utf-8"))
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} is not a calibration", actual=str(error), fix="remove it, or fit it again") from error
 
 

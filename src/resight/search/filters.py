@@ -74,12 +74,12 @@ def parse(where: Sequence[str] = (), near: tuple[float, float, float] | None = N
             )
         filters.append(Condition(*found.groups()))
     if near is not None:
-        lat, lon, metres = near
+        lat, lon, metres = near if len(near) == 3 else (math.nan,) * 3
         if not (-90 <= lat <= 90 and -180 <= lon <= 180 and metres > 0):
             raise InputError(
                 "not a circle on the map",
                 expected="latitude -90..90, longitude -180..180 and a radius above 0 metres",
-                actual=f"{lat}, {lon}, {metres}",
+                actual=", ".join(map(str, near)),
                 fix="e.g. 48.8584,2.2945,500",
             )
         filters.append(Circle(lat, lon, metres))

@@ -17,7 +17,7 @@ from resight.search.locate import locate
 from resight.search.rerankers import Gallery, Reranker
 from resight.types import FloatArray, Query, Ranking
 
-USUAL, FEWEST = 30, 8
+USUAL, FEWEST, FARTHEST = 30, 8, 50.0
 
 Sizes = Callable[[Sequence[str]], Mapping[str, tuple[int, int]]]  # ids → width, height of the originals
 
@@ -80,14 +80,17 @@ def shortlist(query: Query, shortlisters: Sequence[Shortlister], depth: int, all
 def standout(scores: FloatArray) -> list[float]:
     """How far each score [n], best first, lies above the usual one: (s - median) / spread over the first 30.
 
-    The right image stands out from the other candidates even where its score is low; 0 where too few take part.
+    The right image stands out from the other candidates even where its score is low. Images that have nothing in
+    common with the query (score 0, such as blank ones) do not take part; 0 where too few do. Bounded, because a
+    similarity alone never proves anything.
     """
     usual = scores[:USUAL]
+    usual = usual[usual != 0]
     if len(usual) < FEWEST:
         return [0.0] * len(scores)
     middle = float(np.median(usual))
     spread = 1.4826 * float(np.median(np.abs(usual - middle))) + 1e-6
-    return np.maximum((scores - middle) / spread, 0).tolist()  # type: ignore[no-any-return]
+    return np.clip((scores - middle) / spread, 0, FARTHEST).tolist()  # type: ignore[no-any-return]
 
 
 class _Clock:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 from resight import plugins
-from resight.types import Attribute, Descriptors
+from resight.types import Attribute, Descriptors, ImageRef
 
 Field = Literal["boxes", "weights", "points", "words"]
 FIELDS: tuple[Field, ...] = ("boxes", "weights", "points", "words")
@@ -40,6 +40,13 @@ class ImageRecord:
     modified_ns: int
     size: tuple[int, int]  # width, height
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+    @property
+    def ref(self) -> ImageRef:
+        """The image as it was given: a part of a picture has its box among the attributes."""
+        box = self.attributes.get("box")
+        sides = tuple(float(side) for side in box.split(",")) if isinstance(box, str) else ()
+        return ImageRef(self.id, self.path, sides if len(sides) == 4 else None, self.attributes)
 
 
 @dataclass(frozen=True)

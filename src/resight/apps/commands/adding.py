@@ -23,6 +23,7 @@ def index(
     """Add images to a collection. Run it again to go on after a stop, or to take in what is new or has changed."""
     from resight import recipe as recipes
     from resight.collection import DEFAULT, open_collection
+    from resight.collection.adding import count_images
 
     if encoder and recipe:
         raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
@@ -35,6 +36,7 @@ def index(
                 actual="no such file or folder",
                 fix="check the path",
             )
+    count_images(paths)  # before a collection is made for nothing
     collection = open_collection(into, chosen)
     with terminal.progress("indexing") as report_progress:
         report = collection.add(*paths, progress=report_progress)

@@ -7,6 +7,7 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.commands.adding import Json
+from resight.errors import StorageError
 
 
 def codebook(
@@ -22,6 +23,8 @@ def codebook(
 
     Use it with: resight index … --set branches.0.descriptor.codebook=FILE
     """
+    if not out.absolute().parent.is_dir():  # before the work, not after it
+        raise StorageError(f"there is no folder {out.parent}", expected="a folder that exists", fix="make it first")
     from resight.collection.codebooks import learn_codebook
     from resight.encode import codebook as codebooks
 

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones import About
+from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
 DIMENSIONS = 128
@@ -23,6 +24,11 @@ class Config:
     features: int = 1500  # at most, the strongest first
     contrast: float = 0.03  # lower finds more key points on flat surfaces
     max_side: int = 800  # larger images are reduced to this before detection
+
+    def __post_init__(self) -> None:
+        check_range("features", self.features, 1, 1_000_000)
+        check_range("contrast", self.contrast, 0, 1)
+        check_range("max_side", self.max_side, 32, 100000)
 
 
 def build(config: Config) -> "Sift":

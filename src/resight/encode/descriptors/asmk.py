@@ -13,6 +13,7 @@ import numpy as np
 
 from resight.encode import codebook as codebooks
 from resight.encode.descriptors.vlad import sum_residuals
+from resight.plugins import check_range
 from resight.types import Descriptors, Features, Role
 
 
@@ -20,6 +21,9 @@ from resight.types import Descriptors, Features, Role
 class Config:
     codebook: Path | None = None  # a file of one's own; None: the generic one for RootSIFT
     query_words: int = 5
+
+    def __post_init__(self) -> None:
+        check_range("query_words", self.query_words, 1, 1000)
 
 
 def build(config: Config) -> "Asmk":

@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import RecipeError
+from resight.plugins import check_range
 from resight.types import Descriptors, Features, FloatArray, Role
 
 
 @dataclass(frozen=True)
 class Config:
     limit: int = 1000  # at most so many an image, in the backbone's order (strongest first where it sorts)
+
+    def __post_init__(self) -> None:
+        check_range("limit", self.limit, 2, 1_000_000)
 
 
 def build(config: Config) -> "Local":

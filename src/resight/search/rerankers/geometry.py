@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resight.errors import RecipeError
+from resight.plugins import check_range
 from resight.search.rerankers import Gallery
 from resight.search.verification import LocalFeatures, Model, Settings, verify
 from resight.types import Descriptors, FloatArray, Match, Query, Ranking
@@ -23,6 +24,12 @@ class Config:
     mutual: bool = True
     tolerance: float = 6.0
     iterations: int = 2000
+
+    def __post_init__(self) -> None:
+        check_range("candidates", self.candidates, 1, 1_000_000)
+        check_range("ratio", self.ratio, 0.01, 1)
+        check_range("tolerance", self.tolerance, 0.01, 10000)
+        check_range("iterations", self.iterations, 1, 10_000_000)
 
 
 def build(config: Config) -> "Geometry":
