@@ -17,6 +17,7 @@ from resight.collection import Answer, Collection
 from resight.data import images
 from resight.data.sets.folder import walk
 from resight.errors import MissingExtra
+from resight.evaluate.judging import measure_overlaps
 from resight.types import Box, ImageRef, Skipped
 
 LEFT_OUT = ("holdout/", "calibration/", "seq/", "mosaic/")  # held-out views, and series without subjects
@@ -125,7 +126,4 @@ def overlap(found: Box | None, truth: Box) -> float:
     """Intersection over union; 0 where nothing was found."""
     if found is None:
         return 0.0
-    low, high = np.maximum(found[:2], truth[:2]), np.minimum(found[2:], truth[2:])
-    shared = float(np.prod(np.maximum(high - low, 0)))
-    area = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (found, truth))
-    return shared / (area - shared)
+    return float(measure_overlaps(np.array([found]), np.array([truth]))[0])
