@@ -1,6 +1,7 @@
 """What every reranker promises, with its default settings."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ IDS = ("other", "tilted", "blank")
 
 
 class SmallGallery:
-    """Three images: branch 0 has one vector an image, branch 1 has local features."""
+    """Three images: branch 0 has one vector an image, branch 1 local features, branch 2 the same rows as tokens."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
@@ -25,11 +26,20 @@ class SmallGallery:
         views = {"other": draw_texture(rng), "tilted": warp(pixels, tilt()), "blank": blank}
         self.local = {name: local_rows([detect(view, name)]) for name, view in views.items()}
         self.whole = {name: global_rows([name], [vector]) for name, vector in zip(IDS, np.eye(3), strict=True)}
-        parts = (global_rows("q", [[0.1, 0.9, 0]]), local_rows([detect(pixels, "q")]))
+        self.tokens = {name: as_tokens(rows) for name, rows in self.local.items()}
+        local = local_rows([detect(pixels, "q")])
+        parts = (global_rows("q", [[0.1, 0.9, 0]]), local, as_tokens(local))
         self.query = Query("q", (320, 240), (0.0, 0.0, 320.0, 240.0), parts)
 
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
-        return ((self.whole, self.local)[branch][name] for name in ids)
+        return ((self.whole, self.local, self.tokens)[branch][name] for name in ids)
+
+
+def as_tokens(rows: Descriptors) -> Descriptors:
+    """Rows that know the box which they stand for, in place of a key point."""
+    assert rows.points is not None
+    places = rows.points[:, :2]
+    return replace(rows, points=None, boxes=np.hstack([places - 8, places + 8]))
 
 
 @pytest.fixture(scope="module")

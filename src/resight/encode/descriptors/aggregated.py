@@ -1,0 +1,195 @@
+"""Instance-token aggregation: K tokens that stand for all of an image's (CraterBench-R).
+
+K tokens are the seeds, every other token is given to seeds by cosine, and each seed is merged with its members.
+All tokens are brought to unit length first, so that none counts for more than another.
+
+    seeds        fps: the first is the token that CLS looks at most (without attention: the one nearest the mean),
+                 each next one the token farthest, in cosine, from all before it; attention: the K most looked at
+    assignment   hard_top1: to the nearest seed; soft_top2, soft_top4: shared by the 2 or 4 nearest, in shares
+                 softmax(cosine / temperature); group_dense: shared by all seeds in the same way
+    merge        seed_plus_mean: L2(seed + weighted mean of the members); mean: L2 of the weighted mean of both,
+                 the seed's weight being 1. A seed without members stays itself.
+
+Out: vectors [n, D] of unit length. The box of a token is that of its seed's patch and of all patches of which no
+other seed has a larger share. K above N gives all N tokens. Ties go to the token or seed that comes first.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from resight.encode.descriptors.tokens import (
+    box_patches,
+    refuse_without,
+    require_grid,
+    require_positive,
+    to_unit_length,
+)
+from resight.errors import RecipeError
+from resight.types import Descriptors, Features, FloatArray, IntArray, Role
+
+Seeds = Literal["fps", "attention"]
+Assignment = Literal["hard_top1", "soft_top2", "soft_top4", "group_dense"]
+Merge = Literal["seed_plus_mean", "mean"]
+SHARED_BY = {"hard_top1": 1, "soft_top2": 2, "soft_top4": 4}
+
+
+@dataclass(frozen=True)
+class Config:
+    k: int = 32
+    seeds: Seeds = "fps"
+    assignment: Assignment = "hard_top1"
+    merge: Merge = "seed_plus_mean"
+    temperature: float = 0.1  # of soft and dense assignment; lower is harder
+
+
+def build(config: Config) -> "Aggregated":
+    _check(config.k, config.seeds, config.assignment, config.merge, config.temperature)
+    return Aggregated(config)
+
+
+class Aggregated:
+    def __init__(self, config: Config) -> None:
+        self.fingerprint = (
+            f"aggregated(k={config.k}, seeds={config.seeds}, assignment={config.assignment}, "
+            f"merge={config.merge}, temperature={config.temperature})"
+        )
+        self._config = config
+
+    def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
+        require_grid(features, "aggregated")
+        settings = self._config
+        vectors, boxes = [], []
+        for image, places in enumerate(box_patches(features)):
+            attention = None if features.attention is None else features.attention[image]
+            merged, members = aggregate(
+                features.patches[image],
+                attention,
+                settings.k,
+                settings.seeds,
+                settings.assignment,
+                settings.merge,
+                settings.temperature,
+            )
+            vectors.append(merged)
+            boxes.append(surround(members, places))
+        return Descriptors(
+            ids=features.ids,
+            vectors=np.concatenate(vectors),
+            owners=np.repeat(np.arange(len(vectors), dtype=np.int32), [len(rows) for rows in vectors]),
+            boxes=np.concatenate(boxes),
+        )
+
+
+@dataclass(frozen=True)
+class Members:
+    """Who belongs to each seed: `members[i]` are the tokens given to seed i, without the seed itself."""
+
+    seeds: IntArray  # [k] the seeds' own row numbers
+    shares: FloatArray  # [k, N] how much of each token a seed has; a column of no seed's own sums to 1
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def __getitem__(self, seed: int) -> IntArray:
+        return np.flatnonzero(self.shares[seed])
+
+    def __iter__(self) -> Iterator[IntArray]:
+        return (self[seed] for seed in range(len(self)))
+
+    @property
+    def weights(self) -> list[FloatArray]:
+        """For each seed the shares of its members, in the order of `members[i]`."""
+        return [self.shares[seed, rows] for seed, rows in enumerate(self)]
+
+
+def aggregate(
+    tokens: FloatArray,
+    attention: FloatArray | None,
+    k: int = 32,
+    seeds: Seeds = "fps",
+    assignment: Assignment = "hard_top1",
+    merge: Merge = "seed_plus_mean",
+    temperature: float = 0.1,
+) -> tuple[FloatArray, Members]:
+    """Tokens [N, D] (and attention [N]) → vectors [min(k, N), D] of unit length, in the order of the seeds."""
+    _check(k, seeds, assignment, merge, temperature)
+    units = to_unit_length(tokens)
+    cosines = units @ units.T
+    if seeds == "fps":
+        chosen = _sample_farthest(cosines, _first(units, attention), min(k, len(units)))
+    elif attention is None:
+        raise refuse_without("attention", "CLS attention", ("fps",))
+    else:
+        chosen = np.argsort(-attention, kind="stable")[:k].astype(np.int64)
+    shares = _share(cosines[chosen], SHARED_BY.get(assignment, len(chosen)), temperature)
+    shares[:, chosen] = 0
+    sums, totals = shares @ units, shares.sum(axis=1, keepdims=True)
+    if merge == "seed_plus_mean":
+        merged = units[chosen] + sums / np.where(totals > 0, totals, 1)
+    else:
+        merged = units[chosen] + sums  # the division by the weights' sum goes under in the normalisation
+    return to_unit_length(merged), Members(chosen, shares)
+
+
+def surround(members: Members, places: FloatArray) -> FloatArray:
+    """The boxes [k, 4] of the tokens, from those of all patches [N, 4]."""
+    owners = members.shares.argmax(axis=0)
+    owners[members.seeds] = np.arange(len(members))
+    boxes = places[members.seeds].copy()
+    np.minimum.at(boxes[:, :2], owners, places[:, :2])
+    np.maximum.at(boxes[:, 2:], owners, places[:, 2:])
+    return boxes
+
+
+def _first(units: FloatArray, attention: FloatArray | None) -> int:
+    return int(np.argmax(units @ units.mean(axis=0) if attention is None else attention))
+
+
+def _sample_farthest(cosines: FloatArray, first: int, count: int) -> IntArray:
+    """Farthest-point sampling: each time the token whose nearest seed is least like it."""
+    chosen = np.empty(count, np.int64)
+    nearest = np.full(len(cosines), -np.inf, np.float32)
+    token = first
+    for position in range(count):
+        chosen[position] = token
+        np.maximum(nearest, cosines[token], out=nearest)
+        nearest[token] = np.inf
+        token = int(nearest.argmin())
+    return chosen
+
+
+def _share(cosines: FloatArray, count: int, temperature: float) -> FloatArray:
+    """Cosines of seeds and tokens [k, N] → the share of each token [k, N] that its `count` nearest seeds get."""
+    if count == 1:
+        shares = np.zeros_like(cosines)
+        shares[cosines.argmax(axis=0), np.arange(cosines.shape[1])] = 1
+        return shares
+    kept = np.argsort(-cosines, axis=0, kind="stable")[:count]
+    best = np.take_along_axis(cosines, kept, axis=0)
+    powers = np.exp((best - best[:1]) / np.float32(temperature))
+    shares = np.zeros_like(cosines)
+    np.put_along_axis(shares, kept, powers / powers.sum(axis=0), axis=0)
+    return shares
+
+
+def _check(k: int, seeds: str, assignment: str, merge: str, temperature: float) -> None:
+    require_positive(k)
+    for name, value, valid in (
+        ("seeds", seeds, Seeds),
+        ("assignment", assignment, Assignment),
+        ("merge", merge, Merge),
+    ):
+        if value not in get_args(valid):
+            raise RecipeError(
+                f"there is no {name} called {value!r}",
+                expected=f"one of {', '.join(get_args(valid))}",
+                actual=repr(value),
+                fix="check the spelling",
+            )
+    if not temperature > 0:
+        raise RecipeError(
+            "temperature is not above 0", expected="a number above 0", actual=str(temperature), fix="e.g. 0.1"
+        )

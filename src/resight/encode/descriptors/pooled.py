@@ -1,0 +1,89 @@
+"""One vector an image: the tokens of a grid pooled, then L2-normalised.
+
+    cls        the CLS token
+    mean       (1/N) Σ x_i over the patches; for a feature map, global average pooling
+    mean_all   the same over the patches and CLS
+    max        max_i x_i, each dimension by itself
+    gem        ((1/N) Σ max(x_i, 1e-6)^p)^(1/p), each dimension by itself (Radenović et al., TPAMI 2019)
+
+`max` and `gem` run over CLS too with `include_cls`. With `negative = "signed"`, gem keeps the sign of what is below 0:
+m = (1/N) Σ sign(x_i) |x_i|^p, and the result is sign(m) |m|^(1/p). Register tokens never come this far.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from resight.encode.descriptors.tokens import require_grid, to_unit_length
+from resight.errors import RecipeError
+from resight.types import Descriptors, Features, FloatArray, Role
+
+SMALLEST = 1e-6
+Pooling = Literal["cls", "mean", "mean_all", "max", "gem"]
+Negative = Literal["clamp", "signed"]
+
+
+@dataclass(frozen=True)
+class Config:
+    pooling: Pooling = "mean"
+    p: float = 3.0  # of gem: 1 is the mean, large is the maximum
+    include_cls: bool = False  # for max and gem
+    negative: Negative = "clamp"  # for gem
+
+
+def build(config: Config) -> "Pooled":
+    if config.p <= 0:
+        raise RecipeError("p is not above 0", expected="a number above 0", actual=str(config.p), fix="e.g. p = 3")
+    if config.include_cls and config.pooling not in ("max", "gem"):
+        raise RecipeError(
+            f"include_cls changes nothing about the pooling {config.pooling!r}",
+            expected="include_cls with max or gem",
+            actual=config.pooling,
+            fix="leave it out, or use mean_all for the mean of the patches and CLS",
+        )
+    return Pooled(config)
+
+
+class Pooled:
+    def __init__(self, config: Config) -> None:
+        self.fingerprint = (
+            f"pooled({config.pooling}, p={config.p}, include_cls={config.include_cls}, negative={config.negative})"
+        )
+        self._config = config
+
+    def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
+        require_grid(features, "pooled")
+        vectors = to_unit_length(pool(features.patches, features.cls, self._config))
+        return Descriptors(features.ids, vectors, np.arange(len(features.ids), dtype=np.int32))
+
+
+def pool(patches: FloatArray, cls: FloatArray | None, config: Config) -> FloatArray:
+    """Patches [B, N, D] and CLS [B, D] → [B, D], not yet normalised."""
+    tokens = patches
+    if config.include_cls or config.pooling in ("cls", "mean_all"):
+        if cls is None:
+            raise RecipeError(
+                f"the pooling {config.pooling!r} needs a CLS token, and this encoder has none",
+                expected="mean, max or gem without include_cls, or an encoder with a CLS token such as onnx_vit",
+                actual="patches alone",
+                fix="e.g. pooling = 'mean'",
+            )
+        if config.pooling == "cls":
+            return cls
+        tokens = np.concatenate([cls[:, None], patches], axis=1)
+    if config.pooling == "max":
+        return np.asarray(tokens.max(axis=1), np.float32)
+    if config.pooling == "gem":
+        return _generalised_mean(tokens, config.p, config.negative)
+    return np.asarray(tokens.mean(axis=1), np.float32)
+
+
+def _generalised_mean(tokens: FloatArray, p: float, negative: Negative) -> FloatArray:
+    # Powers of large activations overflow float32, so that they are taken relative to the largest.
+    largest = np.maximum(np.abs(tokens).max(axis=1, keepdims=True), SMALLEST).astype(np.float64)
+    if negative == "clamp":
+        means = ((np.maximum(tokens, SMALLEST) / largest) ** p).mean(axis=1)
+    else:
+        means = (np.sign(tokens) * (np.abs(tokens) / largest) ** p).mean(axis=1)
+    return np.asarray(np.sign(means) * np.abs(means) ** (1 / p) * largest[:, 0], np.float32)

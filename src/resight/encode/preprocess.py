@@ -1,0 +1,44 @@
+"""A picture as a network wants it.
+
+In: a Picture, the size of the network's input, and the statistics that its weights were trained with.
+Out: [1, 3, H, W] float32, and the box of the original that the input shows. `squash` shows the whole picture and
+bends its proportions; `crop` keeps them and shows the largest centred part of the input's proportions.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import cv2
+import numpy as np
+
+from resight.types import Box, FloatArray, Picture
+
+Fit = Literal["squash", "crop"]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of the training images, in pixel values from 0 to 255: red, green, blue."""
+
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+
+
+def prepare(picture: Picture, width: int, height: int, fit: Fit, statistics: Statistics) -> tuple[FloatArray, Box]:
+    rows, columns = picture.pixels.shape[:2]
+    x0, y0, x1, y1 = (0, 0, columns, rows) if fit == "squash" else crop(columns, rows, width / height)
+    shown = picture.pixels[y0:y1, x0:x1]
+    shrinks = shown.shape[1] > width or shown.shape[0] > height
+    resized = cv2.resize(shown, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    mean, deviation = np.array(statistics.mean, np.float32), np.array(statistics.deviation, np.float32)
+    planes = np.ascontiguousarray(((resized - mean) / deviation).transpose(2, 0, 1)[None], np.float32)
+    scale_x, scale_y = picture.size[0] / columns, picture.size[1] / rows
+    return planes, (x0 * scale_x, y0 * scale_y, x1 * scale_x, y1 * scale_y)
+
+
+def crop(width: int, height: int, proportion: float) -> tuple[int, int, int, int]:
+    """The largest centred box of a picture whose width is `proportion` times its height, in whole pixels."""
+    wide = min(width, max(1, round(height * proportion)))
+    high = min(height, max(1, round(width / proportion)))
+    x, y = (width - wide) // 2, (height - high) // 2
+    return x, y, x + wide, y + high

@@ -1,0 +1,112 @@
+"""The door: what the kernels take, and the errors for what they do not.
+
+Tokens [n, d] float32 or float16, offsets [N + 1] with image i = rows offsets[i]:offsets[i + 1], a query [Kq, d].
+Images without tokens are allowed. NaN, infinity and zero vectors are not: their dot products say nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from resight.errors import InputError
+from resight.types import FloatArray
+
+# Products of two values, added up over any d, stay inside float32 between these.
+SMALLEST, LARGEST = 1e-15, 1e15
+CHUNK = 4096  # rows looked at together: small enough to stay in the cache
+
+
+def admit_tokens(tokens: ArrayLike, offsets: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Tokens as they came (float16 or float32, contiguous) and offsets as int64, both checked."""
+    rows = admit_matrix(tokens, "tokens")
+    bounds = np.asarray(offsets)
+    if bounds.ndim != 1 or len(bounds) == 0 or not np.issubdtype(bounds.dtype, np.integer):
+        raise InputError(
+            "offsets cannot be used",
+            expected="a list of whole numbers, one more than there are images",
+            actual=f"an array of shape {bounds.shape} and type {bounds.dtype}",
+            fix="give 0, then the running count of tokens after each image",
+        )
+    bounds = bounds.astype(np.int64)
+    if bounds[0] != 0 or bounds[-1] != len(rows) or (np.diff(bounds) < 0).any():
+        raise InputError(
+            "offsets do not fit the tokens",
+            expected=f"0 first, {len(rows)} last (the number of tokens), never decreasing",
+            actual=f"{bounds[0]} first, {bounds[-1]} last" + (", decreasing" if (np.diff(bounds) < 0).any() else ""),
+            fix="give 0, then the running count of tokens after each image",
+        )
+    refuse_useless(rows, "tokens")
+    return rows, bounds
+
+
+def admit_query(query: ArrayLike, d: int) -> FloatArray:
+    """A query [Kq, d] float32; a single vector [d] is one token."""
+    rows = admit_matrix(np.atleast_2d(as_array(query, "query")), "query")
+    if rows.shape[1] != d or len(rows) == 0:
+        raise InputError(
+            "the query does not fit the tokens",
+            expected=f"at least one token of {d} dimensions",
+            actual=f"{len(rows)} tokens of {rows.shape[1]} dimensions",
+            fix="describe the query with the encoder that described the images",
+        )
+    refuse_useless(rows, "query")
+    return np.ascontiguousarray(rows, np.float32)
+
+
+def admit_rows(rows: ArrayLike | None, images: int) -> NDArray[np.int64] | None:
+    if rows is None:
+        return None
+    listed = np.asarray(rows)
+    if listed.size == 0:
+        return np.zeros(0, np.int64)
+    whole = listed.ndim == 1 and np.issubdtype(listed.dtype, np.integer)
+    if not whole or listed.min() < 0 or listed.max() >= images:
+        raise InputError(
+            "rows name images that are not there",
+            expected=f"a list of whole numbers from 0 to {images - 1}",
+            actual=f"{listed.min()} to {listed.max()}" if whole else f"shape {listed.shape}, type {listed.dtype}",
+            fix="give row numbers of this pack",
+        )
+    return np.ascontiguousarray(listed, np.int64)
+
+
+def admit_matrix(values: ArrayLike, what: str) -> NDArray[Any]:
+    rows = as_array(values, what)
+    if rows.ndim != 2 or rows.shape[1] == 0 or not np.issubdtype(rows.dtype, np.floating):
+        raise InputError(
+            f"the {what} cannot be used",
+            expected="a matrix of floating-point numbers, one token a row",
+            actual=f"an array of shape {rows.shape} and type {rows.dtype}",
+            fix="give rows of one length as float32",
+        )
+    kept = rows.dtype if rows.dtype in (np.float16, np.float32) and rows.dtype.isnative else np.dtype(np.float32)
+    with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinity, and is refused as that
+        return np.require(rows, kept, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        return np.asanyarray(values)
+    except ValueError as error:
+        raise InputError(
+            f"the {what} have different lengths",
+            expected="rows of one length",
+            actual=str(error),
+            fix="encode them alike",
+        ) from error
+
+
+def refuse_useless(rows: NDArray[Any], what: str) -> None:
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        largest = np.maximum(chunk.max(axis=1), -chunk.min(axis=1)).astype(np.float64)
+        useless = ~((largest >= SMALLEST) & (largest <= LARGEST))  # NaN compares as false
+        if useless.any():
+            row = int(np.argmax(useless))
+            raise InputError(
+                f"the {what} hold a vector that cannot be compared",
+                expected=f"finite values, the largest of each row between {SMALLEST:g} and {LARGEST:g}",
+                actual=f"row {start + row}, largest value {largest[row]:g}",
+                fix="leave out empty and damaged vectors, and normalise the rest",
+            )

@@ -1,0 +1,181 @@
+"""The one place that chooses: the compiled kernels where they are built and the processor has AVX2, numpy elsewhere.
+
+Each function arranges the query as its kernel wants it, splits the images over threads and gives [images] scores.
+The environment variable RESIGHT_KERNELS=numpy switches the compiled kernels off.
+"""
+
+import functools
+import importlib
+import os
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.kernels import numpy_twin
+from resight.kernels.threads import run_split
+from resight.types import FloatArray
+
+LANES = 16
+FEW = 4  # query tokens up to which lanes are better spent on dimensions
+Bounds = NDArray[np.int64]
+
+
+def implementation() -> Literal["avx2", "numpy"]:
+    return "numpy" if native() is None else "avx2"
+
+
+def native() -> ModuleType | None:
+    return None if os.environ.get("RESIGHT_KERNELS") == "numpy" else load_native()
+
+
+@functools.cache
+def load_native() -> ModuleType | None:
+    try:
+        return importlib.import_module("resight.kernels._native")
+    except ImportError:
+        return None
+
+
+def maxsim_float(
+    query: FloatArray, tokens: NDArray[Any], offsets: Bounds, rows: Bounds | None, threads: int | None
+) -> FloatArray:
+    """query [Kq, d] float32, tokens [n, d] float32 or float16."""
+    module = native()
+    if module is None:
+        return numpy_twin.maxsim_float(query, tokens, offsets, rows)
+    (count, d), out = query.shape, make_out(offsets, rows)
+    if tokens.dtype == np.float32 and count <= FEW:
+        kernel, values, weights = module.scan_fp32, query, np.full(count, 1 / count, np.float32)
+    else:
+        kernel = module.maxsim_fp32 if tokens.dtype == np.float32 else module.maxsim_fp16
+        values, weights = fill_panels(query).transpose(0, 2, 1), weigh_lanes(count)
+    values = align(values)
+    ask_pages(module, tokens, offsets, rows)
+
+    def call(begin: int, end: int) -> None:
+        kernel(values, weights, d, tokens, offsets, rows, begin, end, out)
+
+    run_split(call, len(out), count_work(offsets, rows, count * d), threads)
+    return out
+
+
+def maxsim_int8(
+    query: NDArray[np.int8],
+    query_steps: FloatArray,
+    tokens: NDArray[np.uint8],
+    steps: FloatArray,
+    shifts: FloatArray,
+    offsets: Bounds,
+    rows: Bounds | None,
+    threads: int | None,
+    way: Literal["scan", "narrow", "wide"],
+) -> FloatArray:
+    """query [Kq, d] in -64..64. The caller knows which way its sums fit: see int8.py."""
+    module = native()
+    if module is None:
+        return numpy_twin.maxsim_int8(query, query_steps, tokens, steps, shifts, offsets, rows)
+    (count, d), out = query.shape, make_out(offsets, rows)
+    ask_pages(module, tokens, offsets, rows)
+    if way == "scan":
+        width = -(-d // 32) * 32
+        padded = align(np.pad(query, ((0, 0), (0, width - d))))
+        weights = np.full(count, 1 / count, np.float32)
+
+        def call(begin: int, end: int) -> None:
+            module.scan_int8(padded, query_steps, weights, d, tokens, steps, shifts, offsets, rows, begin, end, out)
+
+    else:
+        panels = fill_panels(query)
+        values = align(panels.reshape(len(panels), LANES, d // 4, 4).transpose(0, 2, 1, 3))
+        halves = (panels.astype(np.float32) @ assign_lanes(d, 2)).astype(np.int32)
+        start32 = -128 * halves.sum(axis=2, dtype=np.int32)
+        start16 = (-128 * halves).astype(np.int16)  # wraps round, as the kernel's sums do
+        lane_steps = fill_panels(query_steps[:, None]).ravel()
+        weights = weigh_lanes(count)
+
+        def call(begin: int, end: int) -> None:
+            module.maxsim_int8(
+                values, start16, start32, lane_steps, weights, d, tokens, steps, shifts, offsets, rows, begin, end, out,
+                way == "wide",
+            )  # fmt: skip
+
+    run_split(call, len(out), count_work(offsets, rows, count * d) // 4, threads)
+    return out
+
+
+def maxsim_pq(
+    tables: NDArray[Any],
+    scales: FloatArray,
+    biases: FloatArray,
+    codes: NDArray[np.uint8],
+    bits: int,
+    offsets: Bounds,
+    rows: Bounds | None,
+    threads: int | None,
+) -> FloatArray:
+    """tables [Kq, m, 2^bits], uint8 up to 63 at 4 bits, int16 at 8; codes [blocks, m, 16] at 4 bits, [n, m] at 8."""
+    module = native()
+    if module is None:
+        return numpy_twin.maxsim_pq(tables, scales, biases, codes, bits, offsets, rows)
+    (count, parts, _), out = tables.shape, make_out(offsets, rows)
+    together = 2 if bits == 4 else LANES
+    padding = -count % together
+    tables = np.pad(tables, ((0, padding), (0, 0), (0, 0)))
+    scales, biases = np.pad(scales, (0, padding)), np.pad(biases, (0, padding))
+    if bits == 4:
+        arranged = tables.reshape(-1, 2, parts // 4, 4, 16).transpose(0, 2, 1, 3, 4)
+    else:
+        arranged = tables.reshape(-1, LANES, parts, 256).transpose(0, 2, 3, 1)
+    arranged = align(arranged)
+    ask_pages(module, codes, offsets, rows)
+
+    def call(begin: int, end: int) -> None:
+        module.maxsim_pq(arranged, scales, biases, parts, bits, codes, offsets, rows, begin, end, out)
+
+    run_split(call, len(out), count_work(offsets, rows, len(scales) * parts * (8 if bits == 4 else 1)), threads)
+    return out
+
+
+def fill_panels(query: NDArray[Any]) -> NDArray[Any]:
+    """[Kq, d] → [panels, 16, d], filled up with zeros."""
+    filled = np.zeros((-(-len(query) // LANES) * LANES, query.shape[1]), query.dtype)
+    filled[: len(query)] = query
+    return filled.reshape(-1, LANES, query.shape[1])
+
+
+def weigh_lanes(count: int) -> FloatArray:
+    return fill_panels(np.full((count, 1), 1 / count, np.float32)).ravel()
+
+
+@functools.cache
+def assign_lanes(d: int, lanes: int) -> FloatArray:
+    """[d, lanes]: 1 where a 16-bit lane of an int8 kernel sees a dimension. Pairs of dimensions take turns."""
+    seen = np.arange(d)[:, None] // 2 % lanes == np.arange(lanes)
+    return np.asarray(seen, np.float32)
+
+
+def align(values: NDArray[Any]) -> NDArray[Any]:
+    """A copy in rows that starts at a cache line: loads that straddle two lines cost twice."""
+    memory = np.empty(values.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    copy = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
+
+
+def make_out(offsets: Bounds, rows: Bounds | None) -> FloatArray:
+    return np.empty(len(offsets) - 1 if rows is None else len(rows), np.float32)
+
+
+def count_work(offsets: Bounds, rows: Bounds | None, each: int) -> int:
+    """Multiply-adds in all, when a token takes `each`."""
+    tokens = offsets[-1] - offsets[0] if rows is None else (offsets[rows + 1] - offsets[rows]).sum()
+    return int(tokens) * each
+
+
+def ask_pages(module: ModuleType, tokens: NDArray[Any], offsets: Bounds, rows: Bounds | None) -> None:
+    """A shortlist's pages of a memory map, asked for together: one by one, each would wait for the disk."""
+    if rows is not None and isinstance(tokens, np.memmap) and tokens.nbytes:
+        module.will_need(tokens, tokens.nbytes // len(tokens), offsets, rows)

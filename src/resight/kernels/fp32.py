@@ -1,0 +1,43 @@
+"""Tokens as they are, 4 bytes a dimension: the answer that every other kind is measured against."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.kernels import dispatch
+from resight.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Config:
+    """It has no settings."""
+
+
+def build(tokens: NDArray[Any], offsets: NDArray[np.int64], _: Config) -> "Fp32":
+    return Fp32(np.require(tokens, np.float32, ["C_CONTIGUOUS"]), offsets)
+
+
+def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Fp32":
+    return Fp32(arrays["tokens"], offsets)
+
+
+@dataclass(frozen=True)
+class Fp32:
+    tokens: FloatArray  # [n, d]
+    offsets: NDArray[np.int64]
+    kind: ClassVar[str] = "fp32"
+
+    @property
+    def d(self) -> int:
+        return int(self.tokens.shape[1])
+
+    def scores(self, query: FloatArray, rows: NDArray[np.int64] | None, threads: int | None) -> FloatArray:
+        return dispatch.maxsim_float(query, self.tokens, self.offsets, rows, threads)
+
+    def radius(self, _: FloatArray) -> FloatArray:
+        return np.zeros(len(self.offsets) - 1, np.float32)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"tokens": self.tokens}

@@ -1,0 +1,84 @@
+/* The C kernels: what goes in and what comes out. All arrays are row-major and belong to the caller.
+ *
+ * A kernel scores images [begin, end) of a list: MaxSim, the weighted sum over query tokens of the best dot product
+ * with a token of the image. Database tokens are read where they lie. Only the query is rearranged, by the caller,
+ * into panels of 16 lanes: lane = query token, so that the maximum over an image's tokens never crosses lanes.
+ * An image without tokens scores minus infinity. */
+#ifndef RESIGHT_KERNELS_H
+#define RESIGHT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LANES 16
+
+typedef struct {
+    const int64_t *offsets; /* [N + 1]: image r holds tokens offsets[r] to offsets[r + 1] */
+    const int64_t *rows;    /* images to score, or NULL: all of them in order */
+    int64_t begin, end;
+} Images;
+
+static inline int64_t image_row(const Images *images, int64_t number)
+{
+    return images->rows ? images->rows[number] : number;
+}
+
+/* A query as the fp32 and fp16 kernels want it. */
+typedef struct {
+    const float *values;  /* [panels, d, 16] */
+    const float *weights; /* [panels × 16]: 1 / Kq, and 0 for the lanes that fill up the last panel */
+    int64_t panels;
+} FloatQuery;
+
+/* A query in 7 bits. `start16` and `start32` take back the 128 that was added to every database value. */
+typedef struct {
+    const int8_t *values;   /* [panels, d / 4, 16, 4] in -64..64 */
+    const int16_t *start16; /* [panels, 16, 2], modulo 2^16 */
+    const int32_t *start32; /* [panels, 16] */
+    const float *steps;     /* [panels × 16]: what one unit of a lane is worth */
+    const float *weights;   /* [panels × 16] */
+    int64_t panels;
+} ByteQuery;
+
+/* Tokens in 8 bits: x ≈ step × (value - 128), and a number per token to add to its dot product. */
+typedef struct {
+    const uint8_t *values; /* [n, d], d a multiple of 4 */
+    const float *steps;    /* [n] */
+    const float *shifts;   /* [n] */
+    int64_t count;
+} ByteTokens;
+
+void maxsim_fp32(const FloatQuery *query, const float *tokens, size_t d, const Images *images, float *out);
+int maxsim_fp16(const FloatQuery *query, const uint16_t *tokens, size_t d, const Images *images, float *out);
+
+/* maxsim_int8 adds in 16 bits: the caller has made sure that no lane can overflow. maxsim_int8_wide adds in 32. */
+void maxsim_int8(const ByteQuery *query, const ByteTokens *tokens, size_t d, const Images *images, float *out);
+void maxsim_int8_wide(const ByteQuery *query, const ByteTokens *tokens, size_t d, const Images *images, float *out);
+
+/* For a few query tokens: lane = dimension. query [count, d] row-major; the byte query has its rows filled up with
+ * zeros to `width`, a multiple of 32, and one step and one weight a query token. */
+void scan_fp32(const float *query, const float *weights, int64_t count, const float *tokens, size_t d,
+               const Images *images, float *out);
+int scan_int8(const int8_t *query, const float *steps, const float *weights, int64_t count, size_t width,
+              const ByteTokens *tokens, size_t d, const Images *images, float *out);
+
+/* Product quantisation. Tables hold the dot product of a query token with every centroid, as small integers:
+ * score = sum over query tokens of scale × (best sum of entries) + bias.
+ * pq4: tables [queries / 2, parts / 4, 2, 4, 16] in 0..63, codes [blocks, parts, 16] for 32 tokens a block
+ * (low halves: tokens 0 to 15, high halves: 16 to 31), offsets count blocks. queries is even, parts a multiple of 4.
+ * pq8: tables [panels, parts, 256, 16], codes [n, parts]. */
+typedef struct {
+    const float *scales;
+    const float *biases;
+    int64_t queries;
+    size_t parts;
+} TableQuery;
+
+int maxsim_pq4(const uint8_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
+void maxsim_pq8(const int16_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
+
+/* Multiply-adds of one core at its best, with nothing but registers: what the others are measured against. */
+double peak_fp32(int64_t rounds);
+double peak_int8(int64_t rounds);
+
+#endif

@@ -1,0 +1,101 @@
+"""The kernels once more, in numpy: what serves where the compiled ones are missing, and what they are tested against.
+
+Each function takes what its compiled twin takes before the query is rearranged, and gives the same scores: integer
+sums are equal, floating-point sums differ by at most (d + Kq + 16) × 2^-24 × the lengths of the vectors.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.types import FloatArray
+
+TOKENS = 8192  # compared at once: the products stay in the cache until their maximum is taken
+Compare = Callable[[Any], FloatArray]  # indices or a slice of tokens → [t, Kq] values
+
+
+def maxsim_float(
+    query: FloatArray, tokens: NDArray[Any], offsets: NDArray[np.int64], rows: NDArray[np.int64] | None
+) -> FloatArray:
+    """query [Kq, d], tokens [n, d] float32 or float16 → [images]."""
+
+    def compare(index: Any) -> FloatArray:
+        return np.asarray(tokens[index].astype(np.float32, copy=False) @ query.T, np.float32)
+
+    return average_best(compare, offsets, rows)
+
+
+def maxsim_int8(
+    query: NDArray[np.int8],
+    query_steps: FloatArray,
+    tokens: NDArray[np.uint8],
+    steps: FloatArray,
+    shifts: FloatArray,
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64] | None,
+) -> FloatArray:
+    """query [Kq, d] in -64..64, tokens [n, d] with 128 added → [images]."""
+    kind = np.float32 if query.shape[1] <= 2064 else np.float64  # up to there, float32 holds the sums exactly
+    turned = query.T.astype(kind)
+
+    def compare(index: Any) -> FloatArray:
+        sums = ((tokens[index].astype(kind) - 128) @ turned).astype(np.float32)
+        return np.asarray(sums * (steps[index][:, None] * query_steps) + shifts[index][:, None], np.float32)
+
+    return average_best(compare, offsets, rows)
+
+
+def maxsim_pq(
+    tables: NDArray[Any],
+    scales: FloatArray,
+    biases: FloatArray,
+    codes: NDArray[np.uint8],
+    bits: int,
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64] | None,
+) -> FloatArray:
+    """tables [Kq, m, 2^bits] of small integers; codes [n, m], or [blocks, m, 16] at 4 bits → [images]."""
+
+    def look_up(codes: NDArray[np.uint8]) -> NDArray[np.int32]:
+        sums = np.zeros((len(codes), len(tables)), np.int32)
+        for part in range(tables.shape[1]):
+            sums += tables[:, part, :].T.astype(np.int32)[codes[:, part]]
+        return sums
+
+    def compare(index: Any) -> FloatArray:
+        if bits == 8:
+            sums = look_up(codes[index])
+        else:  # a block holds 32 tokens of one image, and only the best of them counts
+            pairs = codes[index].transpose(0, 2, 1)
+            both = np.concatenate([pairs & 15, pairs >> 4], axis=1)
+            sums = look_up(both.reshape(-1, both.shape[2])).reshape(len(both), 32, -1).max(axis=1)
+        return np.asarray(sums.astype(np.float32) * scales + biases, np.float32)
+
+    # Scales and biases hold the division by Kq already.
+    return average_best(compare, offsets, rows) * np.float32(len(scales))
+
+
+def average_best(compare: Compare, offsets: NDArray[np.int64], rows: NDArray[np.int64] | None) -> FloatArray:
+    """[images]: mean over query tokens of the best value; minus infinity for an image without tokens."""
+    listed = np.arange(len(offsets) - 1) if rows is None else rows
+    starts, ends = offsets[listed], offsets[listed + 1]
+    out = np.full(len(listed), -np.inf, np.float32)
+    filled = np.flatnonzero(starts < ends)
+    sizes = (ends - starts)[filled]
+    pieces = np.cumsum(sizes) // TOKENS
+    for piece in np.split(filled, np.flatnonzero(np.diff(pieces)) + 1):
+        if len(piece) == 0:
+            continue
+        counts = ends[piece] - starts[piece]
+        firsts = np.cumsum(counts) - counts
+        in_order = rows is None  # images without tokens leave no gap
+        index: Any = slice(starts[piece[0]], ends[piece[-1]]) if in_order else spell_out(starts[piece], counts, firsts)
+        out[piece] = np.maximum.reduceat(compare(index), firsts, axis=0).mean(axis=1, dtype=np.float32)
+    return out
+
+
+def spell_out(starts: NDArray[np.int64], counts: NDArray[np.int64], firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The token numbers of several images, one after the other."""
+    return np.arange(counts.sum()) + np.repeat(starts - firsts, counts)

@@ -1,0 +1,33 @@
+/* The most multiply-adds that one core does when nothing comes from memory: the line that kernels are measured by. */
+#include "avx2.h"
+
+#define SUMS 12 /* in flight: more than the latency times the units of any processor with AVX2 */
+
+double peak_fp32(int64_t rounds)
+{
+    __m256 sum[SUMS];
+    UNROLL for (int i = 0; i < SUMS; i++) sum[i] = _mm256_set1_ps((float)i);
+    const __m256 a = _mm256_set1_ps(1e-9f), b = _mm256_set1_ps(0.5f);
+    for (int64_t r = 0; r < rounds; r++)
+        UNROLL for (int i = 0; i < SUMS; i++) sum[i] = _mm256_fmadd_ps(a, b, sum[i]);
+    UNROLL for (int i = 1; i < SUMS; i++) sum[0] = _mm256_add_ps(sum[0], sum[i]);
+    return isnan(add_lanes(sum[0])) ? 0.0 : (double)rounds * SUMS * 8; /* used, so that it is computed */
+}
+
+double peak_int8(int64_t rounds)
+{
+    __m256i sum[SUMS];
+    UNROLL for (int i = 0; i < SUMS; i++) sum[i] = _mm256_set1_epi16((short)i);
+    __m256i a = _mm256_set1_epi8(3);
+    const __m256i b = _mm256_set1_epi8(5);
+    for (int64_t r = 0; r < rounds; r++)
+        UNROLL for (int i = 0; i < SUMS; i++)
+        {
+            a = keep_order(a); /* or the product would be computed once */
+            sum[i] = keep_order(_mm256_add_epi16(sum[i], _mm256_maddubs_epi16(a, b)));
+        }
+    UNROLL for (int i = 1; i < SUMS; i++) sum[0] = _mm256_xor_si256(sum[0], sum[i]);
+    volatile int used = _mm256_extract_epi16(sum[0], 0); /* so that it is computed */
+    (void)used;
+    return (double)rounds * SUMS * 32;
+}

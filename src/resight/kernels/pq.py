@@ -1,0 +1,174 @@
+"""Product quantisation: a token is cut into m parts, and each part is kept as the number of its nearest centroid.
+
+m parts of 4 bits take m / 2 bytes a token, of 8 bits m bytes. A query token's dot products with all centroids make a
+table; the score of a token is the sum of m entries. Tables are rounded to small integers (6 bits at 4 bits a part,
+where a table has to fit a register; 16 at 8). H. Jégou, M. Douze, C. Schmid, Product quantization for nearest
+neighbor search, 2011; F. André, A.-M. Kermarrec, N. Le Scouarnec, Quicker ADC, 2019.
+
+At 4 bits tokens lie in blocks of 32, and an image fills its last block by repeating a token.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+from resight.kernels import dispatch
+from resight.kernels.bounds import longest_of_images, read_chunks, round_off
+from resight.types import FloatArray
+
+BLOCK = 32
+MOST_PARTS = 1024  # 63 × 1024 fits 16 bits
+DIVISIONS = {4: 63.0, 8: 32000.0}
+
+
+@dataclass(frozen=True)
+class Config:
+    m: int = 0  # parts; 0: a quarter of the dimensions
+    bits: Literal[4, 8] = 4
+    sample: int = 20_000  # tokens that train it
+    images: tuple[int, ...] = ()  # rows of the images that they are drawn from; none: all
+    rounds: int = 15
+    seed: int = 0
+
+
+def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> "Pq":
+    d = tokens.shape[1]
+    m = config.m or max(d // 4, 1)
+    if not 0 < m <= MOST_PARTS or d % m:
+        raise InputError(
+            "tokens cannot be cut into that many parts",
+            expected=f"one of {', '.join(str(n) for n in range(1, min(d, MOST_PARTS) + 1) if d % n == 0)}",
+            actual=f"m = {m} for {d} dimensions",
+            fix="set m to one of these",
+        )
+    quantiser = train(draw_sample(tokens, offsets, config), m, config)
+    centroids = quantiser_centroids(quantiser, m, d // m, config.bits)
+    codes = np.empty((len(tokens), m), np.uint8)
+    errors, lengths = np.empty(len(tokens), np.float32), np.empty(len(tokens), np.float32)
+    for chunk, rows in read_chunks(tokens):
+        packed = quantiser.compute_codes(np.ascontiguousarray(rows))
+        codes[chunk] = (
+            packed if config.bits == 8 else np.stack([packed & 15, packed >> 4], 2).reshape(len(rows), -1)[:, :m]
+        )
+        coded = np.concatenate([centroids[part][codes[chunk, part]] for part in range(m)], axis=1)
+        errors[chunk] = np.linalg.norm(rows - coded, axis=1)
+        lengths[chunk] = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(coded, axis=1))
+    stored, bounds = (codes, offsets) if config.bits == 8 else fill_blocks(codes, offsets)
+    return Pq(
+        stored, bounds, centroids, longest_of_images(errors, offsets), longest_of_images(lengths, offsets), offsets
+    )
+
+
+def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Pq":
+    return Pq(**arrays, offsets=offsets)
+
+
+@dataclass(frozen=True)
+class Pq:
+    codes: NDArray[np.uint8]  # 8 bits: [n, m]; 4 bits: [blocks, m up to a multiple of 4, 16]
+    bounds: NDArray[np.int64]  # [N + 1] offsets into codes
+    centroids: FloatArray  # [m, 2^bits, d / m]
+    errors: FloatArray  # [N] the largest |x - its centroids| in the image
+    lengths: FloatArray  # [N] of the longest token
+    offsets: NDArray[np.int64]
+    kind: ClassVar[str] = "pq"
+
+    @property
+    def d(self) -> int:
+        return int(self.centroids.shape[0] * self.centroids.shape[2])
+
+    @property
+    def bits(self) -> int:
+        return 4 if self.centroids.shape[1] == 16 else 8
+
+    def scores(self, query: FloatArray, rows: NDArray[np.int64] | None, threads: int | None) -> FloatArray:
+        tables, steps, lowest, _ = self.make_tables(query)
+        scales, biases = (steps / len(query)).astype(np.float32), (lowest / len(query)).astype(np.float32)
+        padding = self.codes.shape[1] - tables.shape[1]
+        tables = np.pad(tables, ((0, 0), (0, padding), (0, 0)))
+        return dispatch.maxsim_pq(tables, scales, biases, self.codes, self.bits, self.bounds, rows, threads)
+
+    def radius(self, query: FloatArray) -> FloatArray:
+        _, _, _, rounding = self.make_tables(query)
+        length = float(np.linalg.norm(query, axis=1).mean())
+        growth, each = round_off(length, len(query), self.d)
+        constant = np.float32(growth * float(rounding.mean()))
+        return self.errors * np.float32(growth * length) + self.lengths * np.float32(each) + constant
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in ("codes", "bounds", "centroids", "errors", "lengths")}
+
+    def make_tables(self, query: FloatArray) -> tuple[NDArray[Any], FloatArray, FloatArray, FloatArray]:
+        """Integers [Kq, m, 2^bits]; per query token: their step, what to add, and the most that rounding changes."""
+        m, _, width = self.centroids.shape
+        exact = np.einsum("qmw,mcw->qmc", query.reshape(len(query), m, width), self.centroids, optimize=True)
+        low, high = exact.min(axis=2), exact.max(axis=2)
+        ranges = high - low
+        # Four bits: the widest part takes all 64 levels. Eight: all parts together stay within 16 bits, signed.
+        steps = (ranges.max(axis=1) if self.bits == 4 else ranges.sum(axis=1) / 2) / DIVISIONS[self.bits]
+        steps = np.maximum(steps, np.float32(1e-37))
+        zeros = low if self.bits == 4 else (low + high) / 2
+        integers = np.rint((exact - zeros[:, :, None]) / steps[:, None, None])
+        rounding = np.abs(exact - zeros[:, :, None] - integers * steps[:, None, None]).max(axis=2).sum(axis=1)
+        kind = np.uint8 if self.bits == 4 else np.int16
+        return integers.astype(kind), steps, zeros.sum(axis=1), rounding
+
+
+def draw_sample(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> FloatArray:
+    """At most `sample` tokens, of the images that may train, in the order of the file."""
+    allowed = np.arange(len(tokens))
+    if config.images:
+        if min(config.images) < 0 or max(config.images) >= len(offsets) - 1:
+            raise InputError(
+                "there is no such image to train with",
+                expected=f"rows from 0 to {len(offsets) - 2}",
+                actual=f"{min(config.images)} to {max(config.images)}",
+                fix="correct the setting images",
+            )
+        allowed = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in sorted(set(config.images))])
+    chosen = np.random.default_rng(config.seed).permutation(len(allowed))[: config.sample]
+    if len(chosen) < 2**config.bits:
+        raise InputError(
+            "there are too few tokens to train with",
+            expected=f"at least {2**config.bits}, one a centroid",
+            actual=str(len(chosen)),
+            fix="train with more images, use bits=4, or use kind='int8'",
+        )
+    return np.asarray(tokens[np.sort(allowed[chosen])], np.float32)
+
+
+def train(sample: FloatArray, m: int, config: Config) -> Any:
+    """k-means in every part, by faiss, which also finds a token's centroids later."""
+    import faiss
+
+    quantiser = faiss.ProductQuantizer(sample.shape[1], m, config.bits)
+    quantiser.cp.seed = config.seed
+    quantiser.cp.niter = config.rounds
+    quantiser.cp.min_points_per_centroid = 1  # or it writes warnings past Python
+    quantiser.cp.max_points_per_centroid = len(sample)
+    quantiser.train(np.ascontiguousarray(sample))
+    return quantiser
+
+
+def quantiser_centroids(quantiser: Any, m: int, width: int, bits: int) -> FloatArray:
+    import faiss
+
+    return np.array(faiss.vector_to_array(quantiser.centroids), np.float32).reshape(m, 2**bits, width)
+
+
+def fill_blocks(codes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Codes [n, m] → [blocks, m up to a multiple of 4, 16] and the images' offsets [N + 1] in blocks."""
+    counts = -(-np.diff(offsets) // BLOCK)
+    bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    places = np.arange(bounds[-1]) - bounds[owners]
+    tokens = (offsets[owners] + places * BLOCK)[:, None] + np.arange(BLOCK)
+    tokens = np.minimum(tokens, offsets[owners + 1][:, None] - 1)  # past the end, the last token again
+    blocks = np.zeros((len(tokens), codes.shape[1] + -codes.shape[1] % 4, 16), np.uint8)
+    for start in range(0, len(tokens), 1024):
+        values = codes[tokens[start : start + 1024]].transpose(0, 2, 1)
+        blocks[start : start + 1024, : codes.shape[1]] = values[..., :16] | (values[..., 16:] << 4)
+    return blocks, bounds

@@ -1,0 +1,183 @@
+"""Torch files are put together here byte by byte, so that torch is not needed."""
+
+import io
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resight.encode import checkpoint
+from resight.errors import InputError
+
+SIX = np.arange(6, dtype=np.float32)
+REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
+
+
+def plain(value: object) -> bytes:
+    """The opcodes of a value, to be put into a larger pickle."""
+    return pickle.dumps(value, 2)[2:-1]
+
+
+def name_storage(kind: str = "FloatStorage", key: str = "0", length: int = 6, view: bytes = b"") -> bytes:
+    return (
+        b"("
+        + plain("storage")
+        + f"ctorch\n{kind}\n".encode()
+        + plain(key)
+        + plain("cpu")
+        + plain(length)
+        + view
+        + b"tQ"
+    )
+
+
+def rebuild(offset: int, shape: tuple[int, ...], strides: tuple[int, ...], storage: bytes | None = None) -> bytes:
+    parts = (storage or name_storage()) + plain(offset) + plain(shape) + plain(strides) + plain(False)
+    return REBUILD + b"(" + parts + b"ccollections\nOrderedDict\n)RtR"
+
+
+def table(**tensors: bytes) -> bytes:
+    """A pickled ordered dictionary with metadata, as a module's state dict has it."""
+    items = b"".join(plain(name) + tensor for name, tensor in tensors.items())
+    return b"\x80\x02ccollections\nOrderedDict\n)R(" + items + b"u}" + plain("_metadata") + b"}sb."
+
+
+def write_zip(path: Path, program: bytes, order: bytes = b"little", kind: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("net/data.pkl", program)
+        archive.writestr("net/byteorder", order)
+        archive.writestr("net/data/0", SIX.tobytes())
+    return path
+
+
+def write_row(path: Path, program: bytes, magic: int = checkpoint.MAGIC, little: bool = True, length: int = 6) -> Path:
+    machine = {"protocol_version": 1001, "little_endian": little, "type_sizes": {"int": 4}}
+    head = b"".join(pickle.dumps(part, 2) for part in (magic, 1001, machine))
+    numbers = length.to_bytes(8, "little") + SIX.tobytes()
+    path.write_bytes(head + program + pickle.dumps(["0"], 2) + numbers)
+    return path
+
+
+@pytest.mark.parametrize("write", [write_zip, write_row])
+def test_tensors_come_out_in_both_formats(write, tmp_path: Path):
+    program = table(
+        whole=rebuild(0, (2, 3), (3, 1)),
+        turned=rebuild(0, (3, 2), (1, 3)),
+        part=rebuild(4, (2,), (1,)),
+        single=rebuild(5, (), ()),
+        empty=rebuild(0, (0, 3), (3, 1)),
+    )
+    arrays = checkpoint.load(write(tmp_path / "a.pth", program))
+    assert arrays["whole"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert arrays["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert arrays["part"].tolist() == [4, 5]
+    assert arrays["single"].shape == () and arrays["single"] == 5
+    assert arrays["empty"].shape == (0, 3)
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
+    assert list(arrays) == ["whole", "turned", "part", "single", "empty"]
+
+
+def test_arrays_are_copies_that_may_be_changed(tmp_path: Path):
+    arrays = checkpoint.load(write_zip(tmp_path / "a.pth", table(a=rebuild(0, (6,), (1,)), b=rebuild(0, (6,), (1,)))))
+    arrays["a"][0] = 9
+    assert arrays["b"][0] == 0
+
+
+class Harm:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self._path,))
+
+
+@pytest.mark.parametrize("write", [write_zip, write_row])
+def test_code_in_a_file_is_refused_and_not_run(write, tmp_path: Path):
+    harmed = tmp_path / "harmed"
+    path = write(tmp_path / "a.pth", pickle.dumps({"a": Harm(harmed)}, 2))
+    with pytest.raises(InputError, match="asks for"):
+        checkpoint.load(path)
+    assert not harmed.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["os system", "builtins eval", "builtins getattr", "torch load", "collections deque", "numpy ndarray"]
+)
+def test_every_other_name_is_refused(name: str, tmp_path: Path):
+    program = b"\x80\x02c" + name.replace(" ", "\n").encode() + b"\n."
+    with pytest.raises(InputError, match=name.replace(" ", r"\.")):
+        checkpoint.load(write_zip(tmp_path / "a.pth", program))
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        rebuild(0, (7,), (1,)),
+        rebuild(3, (2, 2), (3, 1)),
+        rebuild(-1, (2,), (1,)),
+        rebuild(5, (2,), (-1,)),
+        rebuild(0, (1_000_000, 1_000_000), (0, 0)),
+        rebuild(0, (2, 3), (3,)),
+        rebuild(0, (6,), (1,), name_storage(length=60)),
+        rebuild(0, (3,), (1,), name_storage("DoubleStorage")),
+        rebuild(0, (6,), (1,), name_storage(key="7")),
+        rebuild(0, (6,), (1,), name_storage(view=plain(("7", 0, 3)))),
+        rebuild(0, (6,), (1,), plain("not a storage")),
+        rebuild(0, (6,), (1,), b"(" + plain("module") + plain("a") * 4 + b"tQ"),
+        plain(3),
+    ],
+)
+def test_a_tensor_that_does_not_fit_its_numbers_is_refused(tensor: bytes, tmp_path: Path):
+    with pytest.raises(InputError, match="cannot read weights"):
+        checkpoint.load(write_zip(tmp_path / "a.pth", table(a=tensor)))
+
+
+def test_a_file_that_asks_for_a_huge_memo_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="memory"):
+        checkpoint.load(write_zip(tmp_path / "a.pth", b"\x80\x02}r\xff\xff\xff\x7f."))
+
+
+@pytest.mark.parametrize("write", [write_zip, write_row])
+def test_a_file_cut_short_anywhere_is_refused(write, tmp_path: Path):
+    data = write(tmp_path / "a.pth", table(a=rebuild(0, (6,), (1,)))).read_bytes()
+    path = tmp_path / "cut.pth"
+    for length in range(0, len(data), 7):
+        path.write_bytes(data[:length])
+        with pytest.raises(InputError):
+            checkpoint.load(path)
+
+
+def test_random_bytes_are_refused(tmp_path: Path):
+    path = tmp_path / "a.pth"
+    for seed in range(50):
+        path.write_bytes(np.random.default_rng(seed).bytes(200))
+        with pytest.raises(InputError):
+            checkpoint.load(path)
+
+
+def test_other_byte_orders_magic_numbers_lengths_and_compression_are_refused(tmp_path: Path):
+    program, path = table(a=rebuild(0, (6,), (1,))), tmp_path / "a.pth"
+    for write in (
+        lambda: write_zip(path, program, order=b"big"),
+        lambda: write_zip(path, program, kind=zipfile.ZIP_DEFLATED),
+        lambda: write_row(path, program, magic=5),
+        lambda: write_row(path, program, little=False),
+        lambda: write_row(path, program, length=5),
+        lambda: write_zip(path, pickle.dumps([1, 2], 2)),
+    ):
+        write()
+        with pytest.raises(InputError):
+            checkpoint.load(path)
+
+
+def test_a_missing_file_and_a_missing_entry_are_refused(tmp_path: Path):
+    with pytest.raises(InputError, match=r"none\.pth"):
+        checkpoint.load(tmp_path / "none.pth")
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("net/other", b"")
+    (tmp_path / "a.pth").write_bytes(stream.getvalue())
+    with pytest.raises(InputError, match=r"data\.pkl"):
+        checkpoint.load(tmp_path / "a.pth")
