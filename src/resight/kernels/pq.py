@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.kernels import dispatch
 from resight.kernels.bounds import longest_of_images, read_chunks, round_off
+from resight.kernels.kmeans import find_centroids, find_nearest
 from resight.types import FloatArray
 
 BLOCK = 32
@@ -44,15 +45,12 @@ def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> "
             actual=f"m = {m} for {d} dimensions",
             fix="set m to one of these",
         )
-    quantiser = train(draw_sample(tokens, offsets, config), m, config)
-    centroids = quantiser_centroids(quantiser, m, d // m, config.bits)
+    centroids = train(draw_sample(tokens, offsets, config), m, config)
     codes = np.empty((len(tokens), m), np.uint8)
     errors, lengths = np.empty(len(tokens), np.float32), np.empty(len(tokens), np.float32)
     for chunk, rows in read_chunks(tokens):
-        packed = quantiser.compute_codes(np.ascontiguousarray(rows))
-        codes[chunk] = (
-            packed if config.bits == 8 else np.stack([packed & 15, packed >> 4], 2).reshape(len(rows), -1)[:, :m]
-        )
+        for part in range(m):
+            codes[chunk, part] = find_nearest(cut(rows, part, m), centroids[part])
         coded = np.concatenate([centroids[part][codes[chunk, part]] for part in range(m)], axis=1)
         errors[chunk] = np.linalg.norm(rows - coded, axis=1)
         lengths[chunk] = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(coded, axis=1))
@@ -140,23 +138,15 @@ def draw_sample(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config
     return np.asarray(tokens[np.sort(allowed[chosen])], np.float32)
 
 
-def train(sample: FloatArray, m: int, config: Config) -> Any:
-    """k-means in every part, by faiss, which also finds a token's centroids later."""
-    import faiss
-
-    quantiser = faiss.ProductQuantizer(sample.shape[1], m, config.bits)
-    quantiser.cp.seed = config.seed
-    quantiser.cp.niter = config.rounds
-    quantiser.cp.min_points_per_centroid = 1  # or it writes warnings past Python
-    quantiser.cp.max_points_per_centroid = len(sample)
-    quantiser.train(np.ascontiguousarray(sample))
-    return quantiser
+def train(sample: FloatArray, m: int, config: Config) -> FloatArray:
+    """Centroids [m, 2^bits, d / m], those of each part by themselves."""
+    random = np.random.default_rng(config.seed)
+    return np.stack([find_centroids(cut(sample, part, m), 2**config.bits, config.rounds, random) for part in range(m)])
 
 
-def quantiser_centroids(quantiser: Any, m: int, width: int, bits: int) -> FloatArray:
-    import faiss
-
-    return np.array(faiss.vector_to_array(quantiser.centroids), np.float32).reshape(m, 2**bits, width)
+def cut(rows: FloatArray, part: int, m: int) -> FloatArray:
+    width = rows.shape[1] // m
+    return np.ascontiguousarray(rows[:, part * width : (part + 1) * width])
 
 
 def fill_blocks(codes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

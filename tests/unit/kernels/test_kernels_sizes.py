@@ -13,7 +13,7 @@ from resight.kernels import dispatch
 
 def average_best(query: Any, tokens: Any, offsets: Any) -> Any:
     """MaxSim, written down once more: float64, one image after the other."""
-    products = tokens.astype(np.float64) @ query.astype(np.float64).T
+    products = np.einsum("td,qd->tq", tokens[: offsets[-1]], query, dtype=np.float64)
     return np.array([products[a:b].max(axis=0).mean() for a, b in itertools.pairwise(offsets)])
 
 
@@ -24,8 +24,9 @@ def decode(codes: Any) -> tuple[Any, Any]:
 
 def score_int8(codes: Any, query: Any) -> Any:
     tokens, shifts = decode(codes)
+    tokens, shifts = tokens[: codes.offsets[-1]], shifts[: codes.offsets[-1]]
     integers, steps, _ = codes.quantise_query(codes.project(query))
-    products = tokens @ (integers * steps[:, None].astype(np.float64)).T + shifts[:, None]
+    products = np.einsum("td,qd->tq", tokens, integers * steps[:, None].astype(np.float64)) + shifts[:, None]
     best = [products[a:b].max(axis=0).mean() for a, b in itertools.pairwise(codes.offsets)]
     return np.array(best) + (query.astype(np.float64) @ codes.centre).mean()
 
@@ -50,11 +51,11 @@ def test_every_number_of_tokens_from_1_to_300(d: int) -> None:
 @pytest.mark.parametrize("count", [1, 5, 16, 33])
 def test_every_number_of_dimensions_from_8_to_2048(count: int) -> None:
     random = np.random.default_rng(count)
-    pool = random.standard_normal(20 * 2048).astype(np.float32)
+    pool = random.standard_normal(9 * 2048).astype(np.float32)
     asked = random.standard_normal(count * 2048).astype(np.float32)
-    offsets = np.array([0, 7, 8, 20])
+    offsets = np.array([0, 7, 8, 9])
     for d in range(8, 2049):
-        tokens, query = pool[: 20 * d].reshape(20, d), asked[: count * d].reshape(count, d)
+        tokens, query = pool[: 9 * d].reshape(9, d), asked[: count * d].reshape(count, d)
         size = 4 * 2.0**-24 * (d + count) * d
         found = dispatch.maxsim_float(query, tokens, offsets, None, 1)
         assert np.abs(found - average_best(query, tokens, offsets)).max() <= size, d
@@ -82,26 +83,23 @@ def test_every_number_of_dimensions_that_bytes_fill(way: Any, count: int) -> Non
         assert found == pytest.approx(np.array(plain), rel=1e-5, abs=1e-3), d
 
 
-def test_a_list_of_rows_gives_the_scores_of_the_whole_in_its_order() -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [{"kind": "fp32"}, {"kind": "fp16"}, {"kind": "int8"}, {"kind": "pq", "m": 10}, {"kind": "pq", "m": 10, "bits": 8}],
+    ids=str,
+)
+def test_a_list_of_rows_gives_the_scores_of_the_whole_in_its_order(settings: dict[str, Any]) -> None:
     random = np.random.default_rng(0)
-    offsets = np.concatenate([[0], np.cumsum(random.integers(0, 9, 50))])
+    offsets = np.concatenate([[0], np.cumsum(random.integers(0, 20, 50))])
     tokens = random.standard_normal((offsets[-1], 40)).astype(np.float32)
     rows = np.array([7, 7, 49, 0, 31])
+    packed = kernels.pack(tokens, offsets, **settings)
     for count in (1, 20):
         query = random.standard_normal((count, 40)).astype(np.float32)
-        for kind, settings in (
-            ("fp32", {}),
-            ("fp16", {}),
-            ("int8", {}),
-            ("pq", {"m": 10}),
-            ("pq", {"m": 10, "bits": 8}),
-        ):
-            if settings.get("bits") == 8:
-                settings = {**settings, "sample": 256}
-            if kind == "pq" and offsets[-1] < 256:
-                continue
-            packed = kernels.pack(tokens, offsets, kind=kind, **settings)  # type: ignore[arg-type]
-            assert np.array_equal(packed.scores(query, rows=rows), packed.scores(query)[rows])
+        found, whole = packed.scores(query, rows=rows), packed.scores(query)
+        assert found == pytest.approx(whole[rows], rel=1e-5)
+        # Bit by bit, so that a proof and a full search agree. numpy may round another way in a shorter list.
+        assert kernels.implementation() == "numpy" or np.array_equal(found, whole[rows])
 
 
 def test_an_image_without_tokens_scores_minus_infinity_and_is_never_among_the_best() -> None:

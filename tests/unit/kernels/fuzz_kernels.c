@@ -1,0 +1,250 @@
+/* Every kernel over random sizes, against plain loops. Built with the address and undefined-behaviour sanitizers.
+ *
+ * Arrays are allocated to the byte, so that a read past an end is one past an allocation. Values are small integers:
+ * sums are exact, and the answers have to be equal up to the last rounding. Arguments: seed and number of rounds. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+
+#define MOST_IMAGES 9
+
+static uint64_t state;
+
+static int64_t draw(int64_t from, int64_t to)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return from + (int64_t)(state % (uint64_t)(to - from + 1));
+}
+
+static void *make(size_t count, size_t size)
+{
+    void *memory = malloc(count > 0 ? count * size : 1);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+static void check(const char *kernel, const float *found, const double *expected, int64_t count, size_t d)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (isinf(expected[i]) ? found[i] != -INFINITY : !(fabs(found[i] - expected[i]) <= 1e-4 * (1 + fabs(expected[i])))) {
+            fprintf(stderr, "%s, d = %zu, image %lld: %g instead of %g\n", kernel, d, (long long)i, found[i], expected[i]);
+            exit(1);
+        }
+}
+
+typedef struct {
+    int64_t n, offsets[MOST_IMAGES + 1], *rows;
+    Images images;
+} List;
+
+static List draw_list(int64_t most_tokens)
+{
+    List list = {0};
+    const int64_t images = draw(1, MOST_IMAGES);
+    for (int64_t i = 0; i < images; i++)
+        list.offsets[i + 1] = list.offsets[i] + (draw(0, 5) ? draw(1, most_tokens) : 0);
+    list.n = list.offsets[images];
+    list.images.end = images;
+    if (draw(0, 1)) {
+        list.images.end = draw(0, 12);
+        list.rows = make((size_t)list.images.end, sizeof(int64_t));
+        for (int64_t i = 0; i < list.images.end; i++)
+            list.rows[i] = draw(0, images - 1);
+    }
+    return list;
+}
+
+/* values [n, Kq] → [images]: the mean of the best. */
+static double *expect(const List *list, const double *values, int64_t queries)
+{
+    double *expected = make((size_t)list->images.end, sizeof(double));
+    for (int64_t i = 0; i < list->images.end; i++) {
+        const int64_t row = list->rows ? list->rows[i] : i;
+        expected[i] = list->offsets[row] < list->offsets[row + 1] ? 0 : -INFINITY;
+        for (int64_t q = 0; q < queries && list->offsets[row] < list->offsets[row + 1]; q++) {
+            double best = -INFINITY;
+            for (int64_t t = list->offsets[row]; t < list->offsets[row + 1]; t++)
+                best = fmax(best, values[t * queries + q]);
+            expected[i] += best / (double)queries;
+        }
+    }
+    return expected;
+}
+
+static void fuzz_float(void)
+{
+    const size_t d = (size_t)draw(1, 90);
+    const int64_t queries = draw(1, 40), panels = (queries + LANES - 1) / LANES;
+    List list = draw_list(20);
+    list.images.offsets = list.offsets;
+    list.images.rows = list.rows;
+    float *tokens = make((size_t)list.n * d, sizeof(float)), *query = make((size_t)queries * d, sizeof(float));
+    uint16_t *halves = make((size_t)list.n * d, sizeof(uint16_t));
+    float *panel = calloc((size_t)panels * d * LANES, sizeof(float)), *weights = calloc((size_t)panels * LANES, sizeof(float));
+    float *out = make((size_t)list.images.end, sizeof(float));
+    double *values = make((size_t)(list.n * queries), sizeof(double));
+    for (size_t k = 0; k < (size_t)list.n * d; k++) {
+        const int64_t sign = draw(0, 1), power = draw(0, 3); /* ±1, 2, 4, 8: halves are easily written */
+        tokens[k] = (float)((sign ? -1 : 1) * (1 << power));
+        halves[k] = (uint16_t)((sign << 15) | ((15 + power) << 10));
+    }
+    for (int64_t q = 0; q < queries; q++) {
+        weights[q] = 1.0f / (float)queries;
+        for (size_t k = 0; k < d; k++) {
+            query[(size_t)q * d + k] = (float)draw(-9, 9);
+            panel[((size_t)(q / LANES) * d + k) * LANES + (size_t)(q % LANES)] = query[(size_t)q * d + k];
+        }
+    }
+    for (int64_t t = 0; t < list.n; t++)
+        for (int64_t q = 0; q < queries; q++) {
+            values[t * queries + q] = 0;
+            for (size_t k = 0; k < d; k++)
+                values[t * queries + q] += (double)tokens[(size_t)t * d + k] * query[(size_t)q * d + k];
+        }
+    double *expected = expect(&list, values, queries);
+    const FloatQuery arranged = {panel, weights, panels};
+    maxsim_fp32(&arranged, tokens, d, &list.images, out);
+    check("maxsim_fp32", out, expected, list.images.end, d);
+    if (maxsim_fp16(&arranged, halves, d, &list.images, out))
+        abort();
+    check("maxsim_fp16", out, expected, list.images.end, d);
+    scan_fp32(query, weights, queries, tokens, d, &list.images, out);
+    check("scan_fp32", out, expected, list.images.end, d);
+    free(tokens), free(query), free(halves), free(panel), free(weights), free(out), free(values), free(expected), free(list.rows);
+}
+
+static void fuzz_bytes(void)
+{
+    const size_t d = (size_t)draw(1, 24) * 4, width = (d + 31) / 32 * 32;
+    const int64_t queries = draw(1, 40), panels = (queries + LANES - 1) / LANES, lanes = panels * LANES;
+    List list = draw_list(20);
+    list.images.offsets = list.offsets;
+    list.images.rows = list.rows;
+    uint8_t *tokens = make((size_t)list.n * d, 1);
+    float *steps = make((size_t)list.n, sizeof(float)), *shifts = make((size_t)list.n, sizeof(float));
+    int8_t *query = calloc((size_t)queries * width, 1), *panel = calloc((size_t)lanes * d, 1);
+    int16_t *start16 = calloc((size_t)lanes * 2, sizeof(int16_t));
+    int32_t *start32 = calloc((size_t)lanes, sizeof(int32_t));
+    float *query_steps = calloc((size_t)lanes, sizeof(float)), *weights = calloc((size_t)lanes, sizeof(float));
+    float *out = make((size_t)list.images.end, sizeof(float));
+    double *values = make((size_t)(list.n * queries), sizeof(double));
+    /* Mostly small values; in one round of four as large as they come, where only 32 bits hold the sums. */
+    const int64_t wide = draw(0, 3) == 0, largest = wide ? 127 : 20, most = wide ? 64 : 10;
+    for (size_t k = 0; k < (size_t)list.n * d; k++)
+        tokens[k] = (uint8_t)(128 + draw(-largest, largest));
+    for (int64_t t = 0; t < list.n; t++) {
+        steps[t] = (float)draw(1, 8) / 8;
+        shifts[t] = (float)draw(-9, 9);
+    }
+    for (int64_t q = 0; q < queries; q++) {
+        weights[q] = 1.0f / (float)queries;
+        query_steps[q] = (float)draw(1, 8) / 8;
+        for (size_t k = 0; k < d; k++) {
+            const int8_t value = (int8_t)draw(-most, most);
+            query[(size_t)q * width + k] = value;
+            panel[(size_t)(q / LANES) * d * LANES + k / 4 * 64 + (size_t)(q % LANES) * 4 + k % 4] = value;
+            start32[q] -= 128 * value;
+            start16[2 * q + (int64_t)(k / 2 % 2)] = (int16_t)(uint16_t)(start16[2 * q + (int64_t)(k / 2 % 2)] - 128 * value);
+        }
+    }
+    for (int64_t t = 0; t < list.n; t++)
+        for (int64_t q = 0; q < queries; q++) {
+            int64_t sum = 0;
+            for (size_t k = 0; k < d; k++)
+                sum += (tokens[(size_t)t * d + k] - 128) * query[(size_t)q * width + k];
+            values[t * queries + q] = (double)sum * steps[t] * query_steps[q] + shifts[t];
+        }
+    double *expected = expect(&list, values, queries);
+    const ByteTokens stored = {tokens, steps, shifts, list.n};
+    const ByteQuery arranged = {panel, start16, start32, query_steps, weights, panels};
+    maxsim_int8_wide(&arranged, &stored, d, &list.images, out);
+    check("maxsim_int8_wide", out, expected, list.images.end, d);
+    maxsim_int8(&arranged, &stored, d, &list.images, out);
+    if (!wide)
+        check("maxsim_int8", out, expected, list.images.end, d);
+    if (scan_int8(query, query_steps, weights, queries, width, &stored, d, &list.images, out))
+        abort();
+    if (!wide)
+        check("scan_int8", out, expected, list.images.end, d);
+    free(tokens), free(steps), free(shifts), free(query), free(panel), free(start16), free(start32), free(query_steps);
+    free(weights), free(out), free(values), free(expected), free(list.rows);
+}
+
+/* bits 4: a "token" of the list is a block of 32; the best of the block stands for it. */
+static void fuzz_tables(int bits)
+{
+    const size_t parts = (size_t)draw(1, 9) * (bits == 4 ? 4 : 1), entries = bits == 4 ? 16 : 256;
+    const int64_t asked = draw(1, 20), together = bits == 4 ? 2 : LANES;
+    const int64_t queries = (asked + together - 1) / together * together, inside = bits == 4 ? 32 : 1;
+    List list = draw_list(6);
+    list.images.offsets = list.offsets;
+    list.images.rows = list.rows;
+    const size_t row_bytes = bits == 4 ? parts * 16 : parts;
+    uint8_t *codes = make((size_t)list.n * row_bytes, 1);
+    int16_t *plain = make((size_t)queries * parts * entries, sizeof(int16_t));
+    uint8_t *small = make((size_t)queries * parts * entries, 1);
+    int16_t *tables = make((size_t)queries * parts * entries, sizeof(int16_t));
+    float *scales = calloc((size_t)queries, sizeof(float)), *biases = calloc((size_t)queries, sizeof(float));
+    float *out = make((size_t)list.images.end, sizeof(float));
+    double *values = make((size_t)(list.n * asked), sizeof(double));
+    for (size_t k = 0; k < (size_t)list.n * row_bytes; k++)
+        codes[k] = (uint8_t)draw(0, 255);
+    for (int64_t q = 0; q < queries; q++) {
+        scales[q] = q < asked ? 1.0f / (float)asked : 0.0f;
+        biases[q] = q < asked ? (float)draw(-9, 9) / (float)asked : 0.0f;
+        for (size_t j = 0; j < parts; j++)
+            for (size_t c = 0; c < entries; c++) {
+                const int16_t entry = (int16_t)(bits == 4 ? draw(0, 63) : draw(-300, 300));
+                plain[((size_t)q * parts + j) * entries + c] = entry;
+                if (bits == 4)
+                    small[((size_t)(q / 2) * parts / 4 + j / 4) * 128 + (size_t)(q % 2) * 64 + j % 4 * 16 + c] = (uint8_t)entry;
+                else
+                    tables[(((size_t)(q / LANES) * parts + j) * entries + c) * LANES + (size_t)(q % LANES)] = entry;
+            }
+    }
+    for (int64_t t = 0; t < list.n; t++)
+        for (int64_t q = 0; q < asked; q++) {
+            values[t * asked + q] = -INFINITY;
+            for (int64_t s = 0; s < inside; s++) {
+                double sum = 0;
+                for (size_t j = 0; j < parts; j++) {
+                    const uint8_t byte = bits == 4 ? codes[(size_t)t * row_bytes + j * 16 + (size_t)(s % 16)]
+                                                   : codes[(size_t)t * row_bytes + j];
+                    const size_t code = bits == 8 ? byte : s < 16 ? byte & 15 : byte >> 4;
+                    sum += plain[((size_t)q * parts + j) * entries + code];
+                }
+                values[t * asked + q] = fmax(values[t * asked + q], sum + (double)biases[q] * (double)asked);
+            }
+        }
+    double *expected = expect(&list, values, asked);
+    const TableQuery query = {scales, biases, queries, parts};
+    if (bits == 4 && maxsim_pq4(small, &query, codes, &list.images, out))
+        abort();
+    if (bits == 8)
+        maxsim_pq8(tables, &query, codes, &list.images, out);
+    check(bits == 4 ? "maxsim_pq4" : "maxsim_pq8", out, expected, list.images.end, parts);
+    free(codes), free(plain), free(small), free(tables), free(scales), free(biases), free(out), free(values), free(expected);
+    free(list.rows);
+}
+
+int main(int count, char **arguments)
+{
+    state = count > 1 ? strtoull(arguments[1], NULL, 10) * 2 + 1 : 1;
+    const long rounds = count > 2 ? strtol(arguments[2], NULL, 10) : 100;
+    for (long round = 0; round < rounds; round++) {
+        fuzz_float();
+        fuzz_bytes();
+        fuzz_tables(4);
+        fuzz_tables(8);
+    }
+    if (peak_fp32(10) <= 0 || peak_int8(10) <= 0)
+        return 1;
+    printf("%ld rounds\n", rounds);
+    return 0;
+}
