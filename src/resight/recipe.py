@@ -25,7 +25,7 @@ from resight.errors import RecipeError
 from resight.types import Branch, Choice, Recipe
 
 KEYS = ("name", "data", "branches", "fusion", "store", "index", "rerankers", "metrics", "train")
-BRANCH_KEYS = ("encoder", "descriptor", "transforms", "weight")
+BRANCH_KEYS = ("encoder", "descriptor", "transforms", "weight", "index")
 
 
 def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -94,6 +94,7 @@ def to_table(recipe: Recipe) -> dict[str, Any]:
             "descriptor": table(branch.descriptor),
             "transforms": [table(transform) for transform in branch.transforms],
             "weight": branch.weight,
+            **({"index": table(branch.index)} if branch.index else {}),
         }
         for branch in recipe.branches
     ]
@@ -153,6 +154,7 @@ def _branch(item: Any) -> Branch:
         descriptor=_choice(item["descriptor"], "descriptor"),
         transforms=tuple(_choice(transform, "transforms") for transform in _list(item, "transforms")),
         weight=_weight(item.get("weight", 1.0)),
+        index=_choice(item["index"], "index") if "index" in item else None,
     )
 
 

@@ -176,13 +176,15 @@ class Choice:
 class Branch:
     """One way to describe an image. Branches with the same encoder share its forward pass.
 
-    `weight` is the branch's say in the shortlist; 0 keeps its rows for reranking alone.
+    `weight` is the branch's say in the shortlist; 0 keeps its rows for reranking alone. `index` is how its rows are
+    found, where that differs from the recipe's.
     """
 
     encoder: Choice
     descriptor: Choice
     transforms: tuple[Choice, ...] = ()
     weight: float = 1.0
+    index: Choice | None = None
 
 
 @dataclass(frozen=True)

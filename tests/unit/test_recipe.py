@@ -18,6 +18,7 @@ metrics = ["ap", "recall@1"]
 encoder = { name = "sift", features = 500 }
 descriptor = "vlad"
 weight = 2
+index = { name = "hnsw", links = 16 }
 
 [[rerankers]]
 name = "geometry"
@@ -26,7 +27,9 @@ candidates = 10
 BRANCH = {"encoder": "sift", "descriptor": "vlad"}
 EXPECTED = Recipe(
     name="museum",
-    branches=(Branch(Choice("sift", {"features": 500}), Choice("vlad"), weight=2.0),),
+    branches=(
+        Branch(Choice("sift", {"features": 500}), Choice("vlad"), weight=2.0, index=Choice("hnsw", {"links": 16})),
+    ),
     data=Choice("museum", {"direction": "photos"}),
     index=Choice("hnsw"),
     rerankers=(Choice("geometry", {"candidates": 10}),),
@@ -122,7 +125,7 @@ def test_a_table_that_is_no_recipe_says_why(table: dict, problem: str):
 def test_an_unknown_key_is_answered_with_the_known_ones():
     with pytest.raises(RecipeError) as caught:
         recipe.parse({"branches": [{**BRANCH, "wieght": 1}]})
-    assert caught.value.expected == "one of encoder, descriptor, transforms, weight"
+    assert caught.value.expected == "one of encoder, descriptor, transforms, weight, index"
 
 
 def test_overrides_are_put_in_from_left_to_right(file: Path):

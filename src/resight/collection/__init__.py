@@ -183,7 +183,9 @@ class Collection:
                 _signal(branch, recipe.branches),
                 number,
                 branch.weight,
-                open_index(self.path, recipe.index, self._store, number, self.description.spaces[number]),
+                open_index(
+                    self.path, branch.index or recipe.index, self._store, number, self.description.spaces[number]
+                ),
             )
             for number, branch in enumerate(recipe.branches)
             if branch.weight > 0

@@ -85,14 +85,15 @@ def _generate() -> Iterator[Picture]:
 
 
 def _index_bytes(recipe: Recipe, encoded: list[tuple[Descriptors, ...]]) -> float:
-    """Bytes an image of the recipe's index, built over the probes for real."""
-    plugin = indexes.build(recipe.index.name, **recipe.index.settings)
+    """Bytes an image of the recipe's indexes, built over the probes for real."""
     total = 0
     for branch, part in enumerate(recipe.branches):
         if part.weight > 0:
+            choice = part.index or recipe.index
+            plugin = indexes.build(choice.name, **choice.settings)
             with tempfile.TemporaryDirectory() as scratch:
                 plugin.create(lambda branch=branch: (rows[branch] for rows in encoded), Path(scratch))  # type: ignore[misc]
-                total += sum(path.stat().st_size for path in Path(scratch).iterdir())
+                total += sum(path.stat().st_size for path in Path(scratch).rglob("*") if path.is_file())
     return total / len(encoded)
 
 
