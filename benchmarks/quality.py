@@ -1,8 +1,8 @@
-"""The README's figures on quality: museum and Gardens Point, with real images.
+"""The README's figures on quality: every preset on every data set with known truth.
 
-    RESIGHT_DATA=FOLDER python benchmarks/quality.py [--json FILE]
+    RESIGHT_DATA=FOLDER python benchmarks/quality.py [--json FILE] [--preset NAME]… [--data RECIPE]…
 
-FOLDER holds `museum/` and `gardenspoint/` (and `halensee/`, whose street photos serve as queries that have no answer).
+FOLDER holds `museum/`, `gardenspoint/`, `halensee/` and `moon/`; those that are missing are skipped and named.
 """
 
 import argparse
@@ -10,52 +10,90 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from resight import recipe as recipes
-from resight.collection import Collection, open_collection
+from resight.collection import DEFAULT, Collection, open_collection
 from resight.data.sets import build as build_set
 from resight.data.sets.folder import walk
 from resight.evaluate.calibration import auc, expected_calibration_error
 from resight.evaluate.report import summarise, tabulate
 from resight.evaluate.run import RunResult, run
-from resight.types import ImageRef
+from resight.types import ImageRef, Recipe
 
-RUNS = (
-    ("museum_photo_to_painting", "museum", "asmk", ()),
-    ("museum_photo_to_painting", "museum", "vlad", ("branches.0.descriptor=vlad", "index=exact")),
-    ("museum_painting_to_photos", "museum", "asmk", ()),
-    ("museum_painting_to_photos", "museum", "vlad", ("branches.0.descriptor=vlad", "index=exact")),
-    ("gardens_point", "gardenspoint", "asmk", ()),
-    ("gardens_point", "gardenspoint", "vlad", ("branches.0.descriptor=vlad", "index=exact")),
-)
+PRESETS = ("sift", "sift_vlad", "tokens", "sift_tokens")
+DATA = {  # recipe that says data and metrics → folder
+    "museum_photo_to_painting": "museum",
+    "museum_painting_to_photos": "museum",
+    "gardens_point": "gardenspoint",
+    "halensee": "halensee",
+    "moon": "moon",
+}
 MUSEUM_SETS = ("qsd1_w1", "qsd2_w2", "qsd1_w3", "qsd2_w3", "qsd1_w4")
-NO_GEOMETRY = "rerankers=[]"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--preset", choices=PRESETS, action="append")
+    parser.add_argument("--data", choices=list(DATA), action="append")
     options = parser.parse_args()
     root = Path(os.environ["RESIGHT_DATA"])
     figures: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for number, (name, folder, descriptor, overrides) in enumerate(RUNS):
-            keep = Path(scratch) / f"{number}.resight"
-            for stages, more in ((f"{descriptor} + geometry", ()), (f"{descriptor} alone", (NO_GEOMETRY,))):
-                result = run(recipes.load(name, (*overrides, *more)), root / folder, keep=keep)
-                show(stages, result)
-                figures.append({"stages": stages, **summarise(result)})
-            if (name, descriptor) == ("museum_photo_to_painting", "asmk"):
-                figures.append(tell_strangers(open_collection(keep), figures[0]["per_query"], root))
-    for name in MUSEUM_SETS:
-        recipe = recipes.load("museum_painting_to_photos", (f'data.sets=["{name}"]',))
-        result = run(recipe, root / "museum")
-        show(f"asmk + geometry, only the photos of {name}", result)
-        figures.append({"stages": f"asmk + geometry, {name}", **summarise(result)})
+    for name in options.data or DATA:
+        if not (root / DATA[name]).is_dir():
+            print(f"\n{name}: skipped, there is no folder {DATA[name]} in RESIGHT_DATA")
+            continue
+        for preset in options.preset or PRESETS:
+            figures += measure(preset, name, root)
+    print_choice(figures)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1, default=str) + "\n", encoding="utf-8")
+
+
+def measure(preset: str, name: str, root: Path) -> Iterator[dict[str, Any]]:
+    folder = root / DATA[name]
+    with tempfile.TemporaryDirectory() as scratch:
+        keep = Path(scratch) / "database.resight"
+        result = run(combine(preset, name), folder, keep=keep)
+        show(preset, result)
+        figures = {"preset": preset, "data": name, **summarise(result)}
+        yield figures
+        if name == "museum_photo_to_painting":
+            yield {"preset": preset} | tell_strangers(open_collection(keep), figures["per_query"], root)
+    if (preset, name) == (DEFAULT, "museum_painting_to_photos"):
+        for part in MUSEUM_SETS:
+            result = run(combine(preset, name, f'data.sets=["{part}"]'), folder)
+            show(f"{preset}, only the photos of {part}", result)
+            yield {"preset": preset, "data": f"{name}, {part}", **summarise(result)}
+
+
+def combine(preset: str, name: str, *overrides: str) -> Recipe:
+    """The preset's way of searching, on the data and with the metrics of the other recipe."""
+    measured = recipes.load(name, overrides)
+    return replace(recipes.load(preset), data=measured.data, metrics=measured.metrics)
+
+
+def print_choice(figures: list[dict[str, Any]]) -> None:
+    """One row a preset: R@1 and AP on each data set, and their means."""
+    names = list(dict.fromkeys(entry["data"] for entry in figures if entry.get("data") in DATA))
+    print(
+        "\nR@1 / AP at the hits\n\n| preset | "
+        + " | ".join([*names, "mean"])
+        + " |\n"
+        + "|---" * (len(names) + 2)
+        + "|"
+    )
+    for preset in PRESETS:
+        rows = {
+            entry["data"]: entry["metrics"] for entry in figures if entry.get("preset") == preset and "data" in entry
+        }
+        if all(name in rows for name in names) and names:
+            pairs = [(rows[name]["recall@1"]["mean"], rows[name]["ap"]["mean"]) for name in names]
+            pairs.append((sum(first for first, _ in pairs) / len(pairs), sum(ap for _, ap in pairs) / len(pairs)))
+            print(f"| {preset} | " + " | ".join(f"{first:.3f} / {ap:.3f}" for first, ap in pairs) + " |")
 
 
 def show(stages: str, result: RunResult) -> None:

@@ -13,10 +13,18 @@
 
 Recipes that come with the package are found by name, a recipe of one's own by its path.
 `overrides` are `key=value` strings with dotted keys ("branches.0.encoder.features=2000", "index=hnsw").
+
+A list where one plug-in is expected (encoder, descriptor, index, fusion), or a list of lists where a list is expected
+(rerankers, transforms), holds alternatives; `load_all` makes a Recipe for every combination of them:
+
+    descriptor = ["tokens", { name = "aggregated", k = 32 }]
+    rerankers = [[], ["late"]]
 """
 
+import itertools
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,10 +34,24 @@ from resight.types import Branch, Choice, Recipe
 
 KEYS = ("name", "data", "branches", "fusion", "store", "index", "rerankers", "metrics", "train")
 BRANCH_KEYS = ("encoder", "descriptor", "transforms", "weight", "index")
+BEFORE_LABEL = ": "  # between the name of a recipe with alternatives and what tells one of them from the others
 
 
 def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe at a path, or the shipped one of that name, with overrides put in."""
+    """The recipe at a path, or the shipped one of that name, with overrides put in; refused if it has alternatives."""
+    found = load_all(source, overrides)
+    if len(found) > 1:
+        raise RecipeError(
+            f"the recipe {str(source)!r} holds alternatives, and one is needed here",
+            expected="one plug-in in each place",
+            actual=f"{len(found)}: {'; '.join(map(label, found[:3]))}{' …' if len(found) > 3 else ''}",
+            fix="compare them with `resight eval`, or choose one, e.g. --set index=exact",
+        )
+    return found[0]
+
+
+def load_all(source: str | Path, overrides: Sequence[str] = ()) -> list[Recipe]:
+    """Every recipe that the alternatives of one make, each with a `label` of its own; itself where it has none."""
     path = Path(source)
     if not (path.suffix == ".toml" and path.is_file()):
         path = shipped_path(str(source))
@@ -41,7 +63,12 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
         ) from error
     for override in overrides:
         apply(table, override)
-    return parse(table, default_name=path.stem)
+    return [parse(one, default_name=path.stem) for one in expand(table, default_name=path.stem)]
+
+
+def label(recipe: Recipe) -> str:
+    """What tells a recipe from the other alternatives, e.g. "aggregated k=32"; its name when there are no others."""
+    return recipe.name.rpartition(BEFORE_LABEL)[2]
 
 
 def shipped() -> list[str]:
@@ -75,6 +102,27 @@ def parse(table: Mapping[str, Any], default_name: str = "unnamed") -> Recipe:
         metrics=tuple(_text(item, "metrics") for item in _list(table, "metrics")),
         **optional,
     )
+
+
+def expand(table: Mapping[str, Any], default_name: str = "unnamed") -> list[dict[str, Any]]:
+    """The tables of every combination of the alternatives, the last place changing fastest."""
+    places = list(_find_alternatives(table))
+    name = str(table.get("name", default_name))
+    made: dict[str, dict[str, Any]] = {}
+    for combination in itertools.product(*(range(len(place.options)) for place in places)):
+        chosen = dict(table)
+        words = []
+        for place, number in zip(places, combination, strict=True):
+            chosen = _put(chosen, place.path, place.options[number])
+            words += [place.labels[number]] if len(place.options) > 1 else []
+        if words:
+            chosen["name"] = f"{name}{BEFORE_LABEL}{', '.join(words)}"
+        if chosen.get("name", name) in made:
+            raise RecipeError(
+                "the same alternative twice", expected="alternatives that differ", actual=chosen["name"], fix="drop one"
+            )
+        made[chosen.get("name", name)] = chosen
+    return list(made.values())
 
 
 def to_table(recipe: Recipe) -> dict[str, Any]:
@@ -122,6 +170,58 @@ def apply(table: dict[str, Any], override: str) -> None:
         target[_position(target, last, key)] = value
     else:
         target[last] = value
+
+
+@dataclass(frozen=True)
+class _Alternatives:
+    """What may stand in one place of a recipe."""
+
+    path: tuple[str | int, ...]
+    options: tuple[Any, ...]
+    labels: tuple[str, ...]
+
+
+def _find_alternatives(table: Mapping[str, Any]) -> Iterator[_Alternatives]:
+    branches = table.get("branches")
+    owners: list[tuple[tuple[str | int, ...], Any]] = [((), table)]
+    if isinstance(branches, list):
+        owners += [(("branches", number), branch) for number, branch in enumerate(branches)]
+    for path, owner in owners:
+        for key in ("encoder", "descriptor", "transforms", "index", "fusion", "rerankers"):
+            value = owner.get(key) if isinstance(owner, Mapping) else None
+            is_chain = key in ("transforms", "rerankers")
+            if not isinstance(value, list) or (is_chain and not any(isinstance(item, list) for item in value)):
+                continue
+            if not value:
+                raise RecipeError(f"{key} has no alternative", expected="a plug-in, or a list of them", actual="[]")
+            chains = [_list({key: item}, key) if is_chain else [item] for item in value]
+            choices = [[_choice(part, key) for part in chain] for chain in chains]
+            yield _Alternatives((*path, key), tuple(value), tuple(_tell_apart(choices)))
+
+
+def _tell_apart(chains: Sequence[Sequence[Choice]]) -> Iterator[str]:
+    """A label for each: its names, with the settings that not every plug-in of the same name has alike."""
+    for chain in chains:
+        words = []
+        for choice in chain:
+            alike = [other.settings for others in chains for other in others if other.name == choice.name]
+            telling = [
+                f"{key}={value}"
+                for key, value in choice.settings.items()
+                if any(key not in settings or settings[key] != value for settings in alike)
+            ]
+            words.append(" ".join([choice.name, *telling]))
+        yield " + ".join(words) or "none"
+
+
+def _put(target: Any, path: Sequence[str | int], value: Any) -> Any:
+    """A copy of tables and lists with `value` at a path."""
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(target, list):
+        return [_put(item, rest, value) if number == first else item for number, item in enumerate(target)]
+    return {**target, first: _put(target[first], rest, value)}
 
 
 def _descend(target: Any, name: str, key: str) -> Any:

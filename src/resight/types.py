@@ -1,7 +1,7 @@
 """Every value that flows between the stages.
 
 images ─ data ─▶ Picture ─ encode ─▶ Features ─▶ Descriptors ─ store, index ─▶ Ranking ─ search ─▶ Hit
-                                                                              └ verify ─▶ Match ─▶ Evidence
+                                                                              └▶ Match, TokenMatches ─▶ Evidence
 
 Conventions: ids are strings; a higher score is better; boxes are (x0, y0, x1, y1) in pixels of the
 original image after EXIF rotation; arrays state their shape and dtype where they are declared.
@@ -98,6 +98,9 @@ class Descriptors:
     weights: FloatArray | None = None  # [n]
     points: FloatArray | None = None  # [n, 4] x, y, size, angle of a local feature
     words: NDArray[np.int32] | None = None  # [n] visual word
+    seeds: FloatArray | None = (
+        None  # [n, 4] the patch that a token of several patches grew from; `boxes` holds them all
+    )
     space: str = ""  # fingerprint of the encoding; rows of two spaces are never compared
 
     def __len__(self) -> int:
@@ -139,6 +142,25 @@ class Ranking:
     signals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # id → what speaks for it, by name
     matches: Mapping[str, Match] = field(default_factory=dict)
     probabilities: Mapping[str, float] = field(default_factory=dict)
+    proof: str = ""  # why the shortlist is exact, or that it is not proven; empty where an index does not say
+
+
+@dataclass(frozen=True)
+class TokenMatches:
+    """For each token of a query the token of an image that is most like it.
+
+    `boxes` hold all patches that a token stands for, `seeds` the one patch that it grew from.
+    """
+
+    query_id: str
+    image_id: str
+    pairs: IntArray  # [Kq, 2] query token, image token
+    similarities: FloatArray  # [Kq] their dot product
+    support: FloatArray  # [Kq] how far that lies above what the query token has in common with most image tokens
+    query_boxes: FloatArray  # [Kq, 4]
+    query_seeds: FloatArray  # [Kq, 4]
+    image_boxes: FloatArray  # [K, 4]
+    image_seeds: FloatArray  # [K, 4]
 
 
 @dataclass(frozen=True)
@@ -149,6 +171,8 @@ class Evidence:
     heat: FloatArray | None = None  # [h, w] in 0..1 over the image
     match: Match | None = None
     probability: float | None = None
+    query_heat: FloatArray | None = None  # [h, w] in 0..1 over the query
+    tokens: TokenMatches | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resight.explain.page import HitView, QueryView, Section, render_many
-from resight.types import Evidence, Hit, Match
+from resight.types import Evidence, Hit, Match, TokenMatches
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -35,7 +35,19 @@ def stripes(height: int, width: int) -> np.ndarray:
 
 def view(rank: int, name: str) -> HitView:
     points = np.random.default_rng(rank).uniform(0, 300, (20, 4)).astype(np.float32)
-    evidence = Evidence("q", name, heat=np.eye(4, dtype=np.float32), match=Match("q", name, 20, np.eye(3), points))
+    corners = np.array([[40, 30], [200, 150], [320, 240]], np.float32)
+    boxes = np.hstack([corners, corners + 40])
+    strength = np.array([0.3, 0.2, 0.1], np.float32)
+    evidence = Evidence(
+        "q",
+        name,
+        heat=np.eye(4, dtype=np.float32),
+        match=Match("q", name, 20, np.eye(3), points),
+        query_heat=np.eye(4, dtype=np.float32),
+        tokens=TokenMatches(
+            "q", name, np.array([[0, 2], [1, 1], [2, 0]]), strength, strength, boxes, boxes, boxes, boxes
+        ),
+    )
     # The middle half of the image in both directions, so that the overlay's place is known.
     size = (400 + 800 * rank, 600)
     box = (size[0] * 0.25, 150.0, size[0] * 0.75, 450.0)
@@ -86,7 +98,7 @@ def test_cards_are_in_rank_order_and_their_text_is_text(page):
 def test_every_picture_is_decoded(page):
     page.get_by_role("button", name="Explain all answers").click()
     widths = page.locator("img").evaluate_all("all => Promise.all(all.map(i => i.decode().then(() => i.naturalWidth)))")
-    assert len(widths) == 2 + 3 * 3
+    assert len(widths) == 2 + 3 * 6
     assert all(width > 0 for width in widths)
 
 
@@ -122,6 +134,24 @@ def test_explanations_open_and_close_together(page):
     assert all(picture.is_visible() for picture in pictures.all())
     page.get_by_role("button", name="Close all explanations").click()
     assert not any(picture.is_visible() for picture in pictures.all())
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_query_and_answer_stand_side_by_side_where_there_is_room_and_below_each_other_where_not(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.locator("summary").first.click()
+    figures = page.locator(".card").first.locator(".why figure:not(.pair)")
+    captions = figures.locator("figcaption").all_inner_texts()
+    assert [caption.partition(":")[0] for caption in captions] == ["Query", "Answer"] * 2
+    places = [figure.bounding_box() for figure in figures.all()]
+    for left, right in (places[:2], places[2:]):
+        if width == 1280:
+            assert left["x"] + left["width"] < right["x"]
+            assert left["y"] == right["y"]
+        else:
+            assert left["x"] == right["x"]
+            assert left["y"] + left["height"] < right["y"]
+            assert left["width"] > 300, "numbers on a smaller picture could not be read"
 
 
 def test_j_and_k_walk_through_the_answers(page):

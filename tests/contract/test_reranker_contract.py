@@ -1,17 +1,20 @@
 """What every reranker promises, with its default settings."""
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from builders import detect, draw_texture, global_rows, local_rows, tilt, warp
 
-from resight import plugins
+from resight import index, plugins
 from resight.errors import MissingExtra
+from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.rerankers import Reranker
-from resight.types import Descriptors, Query, Ranking
+from resight.types import Choice, Descriptors, Query, Ranking
 
 IDS = ("other", "tilted", "blank")
 
@@ -33,6 +36,11 @@ class SmallGallery:
 
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         return ((self.whole, self.local, self.tokens)[branch][name] for name in ids)
+
+    def searcher(self, branch: int, choice: Choice) -> Searcher:
+        with tempfile.TemporaryDirectory() as folder:
+            plugin = index.build(choice.name, **choice.settings)
+            return plugin.create(lambda: self.descriptors(branch, IDS), Path(folder))
 
 
 def as_tokens(rows: Descriptors) -> Descriptors:

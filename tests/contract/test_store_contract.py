@@ -38,6 +38,7 @@ def make(id: str, rows: int = 2, value: int = 0, **image: object) -> Record:
         np.zeros(rows, np.int32),
         points=np.full((rows, 4), value + 0.5, np.float32),
         words=np.arange(rows, dtype=np.int32) + value,
+        seeds=np.full((rows, 4), value + 0.25, np.float32),
     )
     settings = {"sha256": "ab", "bytes": 10, "modified_ns": 2**60, "size": (640, 480)} | image
     return Record(ImageRecord(id, Path(ROOT) / "photos" / "x.jpg", **settings), (whole, local))
@@ -56,6 +57,7 @@ def test_what_was_written_comes_back_the_same(open_store: Open) -> None:
     assert local.owners.tolist() == [0, 0]
     assert local.points is not None and local.points.tolist() == [[7.5] * 4] * 2
     assert local.words is not None and local.words.tolist() == [7, 8]
+    assert local.seeds is not None and local.seeds.tolist() == [[7.25] * 4] * 2
     assert local.boxes is None and local.weights is None
     (whole,) = reopened.descriptors(0)
     assert whole.vectors.tolist() == [[7, 7]] and whole.space == "global"

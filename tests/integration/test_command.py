@@ -29,12 +29,18 @@ def test_a_photograph_of_a_wall_finds_the_scene_that_hangs_there(indexed: Path, 
 
 def test_the_json_of_a_search_has_exactly_these_keys(indexed: Path, scenes: Path, view: Path) -> None:
     answer = run("search", indexed, view, "--json").answer
-    assert list(answer) == ["query", "box", "hits", "seconds"]
+    assert list(answer) == ["query", "box", "hits", "seconds", "proof"]
     assert (answer["query"], answer["box"]) == (str(view), None)
     assert [list(hit) for hit in answer["hits"]] == [HIT] * 10
     assert answer["hits"][0]["path"] == str(scenes / "scene_07.jpg")
     assert answer["hits"][0]["attributes"] == {"lat": 7.0, "lon": 10.0}
-    assert set(answer["hits"][0]["stages"]) == {"asmk", "standout", "inliers"}
+    assert set(answer["hits"][0]["stages"]) == {
+        "asmk",
+        "asmk_standout",
+        "aggregated",
+        "aggregated_standout",
+        "inliers",
+    }
     assert set(answer["seconds"]) == {"shortlist", "geometry", "locate"}
 
 
@@ -90,17 +96,17 @@ def test_asking_for_more_than_there_is_gives_all_there_is(indexed: Path, view: P
 def test_without_rerankers_nothing_is_verified(indexed: Path, view: Path) -> None:
     answer = run("search", indexed, view, "--set", "rerankers=[]", "--json").answer
     assert answer["hits"][0]["id"] == "scene_07.jpg"
-    assert all(hit["box"] is None and "inliers" not in hit["stages"] for hit in answer["hits"])
+    assert all("inliers" not in hit["stages"] for hit in answer["hits"])
     assert set(answer["seconds"]) == {"shortlist", "locate"}
 
 
 def test_info_tells_what_a_collection_is(indexed: Path) -> None:
     facts = run("info", indexed, "--json").answer
     assert (facts["images"], facts["format"], facts["calibration"]) == (12, 1, "shipped")
-    assert facts["recipe"]["name"] == "sift"
-    assert len(facts["spaces"]) == len(facts["recipe"]["branches"]) == 2
+    assert facts["recipe"]["name"] == "sift_tokens"
+    assert len(facts["spaces"]) == len(facts["recipe"]["branches"]) == 3
     assert facts["store_bytes"] > facts["index_bytes"] > 0
-    assert "recipe        sift" in run("info", indexed).out
+    assert "recipe        sift_tokens" in run("info", indexed).out
 
 
 def test_encoders_and_data_sets_are_listed() -> None:

@@ -122,7 +122,7 @@ def test_data_without_truth_cannot_be_evaluated(walls: Path, scenes: Path) -> No
 
 
 def test_images_of_another_data_set_are_not_searched_in_silence(walls: Path, scenes: Path, tmp_path: Path) -> None:
-    resight.open(tmp_path / "kept.resight").add(scenes / "scene_00.jpg")
+    resight.open(tmp_path / "kept.resight", walls / "walls.toml").add(scenes / "scene_00.jpg")
     ran = run("eval", walls / "walls.toml", "--data", walls, "--keep", tmp_path / "kept.resight")
     assert ran.code == 3
     assert "--keep another folder" in ran.err

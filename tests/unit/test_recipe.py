@@ -1,5 +1,6 @@
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,13 +73,14 @@ def test_a_recipe_survives_the_way_through_json():
 
 @pytest.mark.parametrize("name", recipe.shipped())
 def test_a_shipped_recipe_uses_plug_ins_and_settings_that_exist(name: str):
-    made = recipe.load(name)
-    assert made.name == name
-    chosen = [("resight.index", made.index), *(("resight.search.rerankers", part) for part in made.rerankers)]
-    for branch in made.branches:
-        chosen += [("resight.encode.backbones", branch.encoder), ("resight.encode.descriptors", branch.descriptor)]
-        chosen += [("resight.encode.transforms", part) for part in branch.transforms]
-    chosen += [("resight.data.sets", made.data)] if made.data is not None else []
+    chosen = []
+    for made in recipe.load_all(name):
+        assert made.name.partition(recipe.BEFORE_LABEL)[0] == name
+        chosen += [("resight.index", made.index), *(("resight.search.rerankers", part) for part in made.rerankers)]
+        for branch in made.branches:
+            chosen += [("resight.encode.backbones", branch.encoder), ("resight.encode.descriptors", branch.descriptor)]
+            chosen += [("resight.encode.transforms", part) for part in branch.transforms]
+        chosen += [("resight.data.sets", made.data)] if made.data is not None else []
     for package, choice in chosen:
         plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
 
@@ -187,3 +189,90 @@ def test_a_list_has_to_be_a_list_of_the_right_things(extra):
 def test_a_weight_is_a_number_of_0_or_more(weight):
     with pytest.raises(RecipeError, match="weight"):
         recipe.parse({"branches": [{"encoder": "sift", "descriptor": "vlad", "weight": weight}]})
+
+
+def test_a_list_of_plug_ins_makes_a_recipe_of_each(file: Path):
+    file.write_text(TEXT.replace('descriptor = "vlad"', 'descriptor = ["vlad", { name = "asmk", query_words = 3 }]'))
+    first, second = recipe.load_all(file)
+    assert first == replace(EXPECTED, name="museum: vlad")
+    assert second.branches[0].descriptor == Choice("asmk", {"query_words": 3})
+    assert [recipe.label(one) for one in (first, second)] == ["vlad", "asmk"]
+
+
+def test_every_combination_of_alternatives_is_made_the_last_place_changing_fastest():
+    table = {"name": "r", "index": ["exact", "hnsw"], "branches": [{"encoder": "sift", "descriptor": ["vlad", "asmk"]}]}
+    made = [recipe.parse(one) for one in recipe.expand(table)]
+    assert [one.name for one in made] == ["r: exact, vlad", "r: exact, asmk", "r: hnsw, vlad", "r: hnsw, asmk"]
+    assert [(one.index.name, one.branches[0].descriptor.name) for one in made] == [
+        ("exact", "vlad"), ("exact", "asmk"), ("hnsw", "vlad"), ("hnsw", "asmk")
+    ]  # fmt: skip
+
+
+def test_a_label_has_the_settings_that_tell_alternatives_apart():
+    options = [
+        "tokens",
+        {"name": "tokens", "selection": "norm", "k": 16, "seed": 1},
+        {"name": "aggregated", "k": 16, "merge": "mean"},
+        {"name": "aggregated", "k": 32, "merge": "mean"},
+    ]
+    table = {"name": "r", "branches": [{"encoder": "sift", "descriptor": options}]}
+    labels = [recipe.label(recipe.parse(one)) for one in recipe.expand(table)]
+    assert labels == ["tokens", "tokens selection=norm k=16 seed=1", "aggregated k=16", "aggregated k=32"]
+
+
+def test_rerankers_have_alternatives_as_lists_of_lists():
+    table = {"name": "r", "branches": [BRANCH], "rerankers": [[], [{"name": "late", "candidates": 5}, "geometry"]]}
+    first, second = (recipe.parse(one) for one in recipe.expand(table))
+    assert (first.rerankers, recipe.label(first)) == ((), "none")
+    assert second.rerankers == (Choice("late", {"candidates": 5}), Choice("geometry"))
+    assert recipe.label(second) == "late + geometry"
+    chain = recipe.expand({"branches": [BRANCH], "rerankers": ["late", "geometry"]})
+    assert len(chain) == 1  # one after the other, and no choice
+
+
+def test_a_single_alternative_is_no_choice():
+    (table,) = recipe.expand({"name": "r", "index": [{"name": "hnsw", "links": 8}], "branches": [BRANCH]})
+    assert recipe.parse(table) == Recipe(
+        "r", (Branch(Choice("sift"), Choice("vlad")),), index=Choice("hnsw", {"links": 8})
+    )
+
+
+def test_expanding_changes_no_table_that_was_given():
+    table = {"name": "r", "branches": [{"encoder": "sift", "descriptor": ["vlad", "asmk"]}]}
+    before = copy.deepcopy(table)
+    recipe.expand(table)
+    assert table == before
+
+
+def test_alternatives_can_be_changed_and_chosen_on_the_command_line(file: Path):
+    file.write_text(TEXT.replace('descriptor = "vlad"', 'descriptor = ["vlad", "asmk"]'))
+    first, second = recipe.load_all(file, ["branches.0.descriptor.1.query_words=2"])
+    assert (first.branches[0].descriptor, second.branches[0].descriptor) == (
+        Choice("vlad"),
+        Choice("asmk", {"query_words": 2}),
+    )
+    assert recipe.load(file, ["branches.0.descriptor=vlad"]) == EXPECTED
+
+
+def test_where_one_recipe_is_needed_alternatives_are_refused_and_named(file: Path):
+    file.write_text(TEXT.replace('descriptor = "vlad"', 'descriptor = ["vlad", "asmk", "local"]'))
+    with pytest.raises(RecipeError, match="holds alternatives") as caught:
+        recipe.load(file)
+    assert caught.value.actual == "3: vlad; asmk; local"
+    assert "resight eval" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        ({"index": []}, "index has no alternative"),
+        ({"index": ["exact", 5]}, "index is not a plug-in"),
+        ({"index": ["exact", "exact"]}, "the same alternative twice"),
+        ({"rerankers": [["late"], "geometry"]}, "rerankers is not a list"),
+        ({"rerankers": [["late"], [["geometry"]]]}, "rerankers is not a plug-in"),
+    ],
+)
+def test_alternatives_that_make_no_sense_say_why(extra: dict, problem: str):
+    with pytest.raises(RecipeError) as caught:
+        recipe.expand({"branches": [BRANCH], **extra})
+    assert caught.value.problem == problem

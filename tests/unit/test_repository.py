@@ -80,19 +80,19 @@ def test_other_paths_are_not_taken_for_one(text: str) -> None:
 
 @pytest.mark.parametrize("name", recipe.shipped())
 def test_a_shipped_recipe_names_plug_ins_and_settings_that_exist(name: str) -> None:
-    chosen = recipe.load(name)
-    choices = [("resight.index", chosen.index)]
-    choices += [("resight.data.sets", chosen.data)] if chosen.data else []
-    choices += [("resight.search.rerankers", choice) for choice in chosen.rerankers]
-    for branch in chosen.branches:
-        choices += [("resight.encode.backbones", branch.encoder), ("resight.encode.descriptors", branch.descriptor)]
-        choices += [("resight.encode.transforms", choice) for choice in branch.transforms]
-    for package, choice in choices:
-        plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
-    for metric in chosen.metrics:
-        metrics.build(metric)
-    assert chosen.name == name
-    assert chosen.store.name in plugins.names("resight.store")
+    for chosen in recipe.load_all(name):
+        choices = [("resight.index", chosen.index)]
+        choices += [("resight.data.sets", chosen.data)] if chosen.data else []
+        choices += [("resight.search.rerankers", choice) for choice in chosen.rerankers]
+        for branch in chosen.branches:
+            choices += [("resight.encode.backbones", branch.encoder), ("resight.encode.descriptors", branch.descriptor)]
+            choices += [("resight.encode.transforms", choice) for choice in branch.transforms]
+        for package, choice in choices:
+            plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
+        for metric in chosen.metrics:
+            metrics.build(metric)
+        assert chosen.name.partition(recipe.BEFORE_LABEL)[0] == name
+        assert chosen.store.name in plugins.names("resight.store")
 
 
 def test_the_changelog_has_an_entry_for_this_version() -> None:

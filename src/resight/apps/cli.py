@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from resight.apps.commands import adding, demo, evaluating, inspecting, learning, planning, searching
+from resight.apps.commands import adding, demo, evaluating, inspecting, learning, planning, proving, searching
 from resight.errors import ResightError, StorageError
 
 INTERRUPTED = 130
@@ -24,6 +24,7 @@ app.command("index")(adding.index)
 app.command("delete")(adding.delete)
 app.command("search")(searching.search)
 app.command("eval")(evaluating.evaluate)
+app.command("identity")(proving.identity)
 app.command("plan")(planning.plan)
 app.command("info")(inspecting.info)
 app.command("encoders")(inspecting.encoders)

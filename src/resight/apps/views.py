@@ -19,7 +19,8 @@ def make_section(answer: Answer, image: Path, title: str = "") -> Section:
     whole = answer.query.outline == (0, 0, width, height)
     view = QueryView(image.name, query.pixels, query.size, None if whole else answer.query.outline)
     hits = [_make_hit(answer, hit) for hit in answer.hits]
-    return Section(view, hits, title=title, seconds=answer.ranking.seconds)
+    details = {"Proof": answer.ranking.proof} if answer.ranking.proof else {}
+    return Section(view, hits, title=title, details=details, seconds=answer.ranking.seconds)
 
 
 def _make_hit(answer: Answer, hit: Hit) -> HitView:

@@ -5,8 +5,8 @@ API and the service all go through it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +15,22 @@ from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import adding, description
 from resight.collection.adding import AddReport, Progress, Source
+from resight.collection.explaining import TokenExplainer, keep_all_patches
 from resight.collection.index_cache import open_index
 from resight.data import images
 from resight.encode.encoder import Encoder
 from resight.errors import BoxError, CollectionError, InputError, RecipeError, SpaceMismatch
+from resight.index import Searcher
 from resight.lock import writer_lock
 from resight.search import calibration as calibrations
-from resight.search import filters, rerankers
-from resight.search.pipeline import Pipeline, Shortlister, search
+from resight.search import filters, fusions, rerankers
+from resight.search.pipeline import Pipeline, search
+from resight.search.shortlist import Shortlister, name_standout
+from resight.search.token_support import find_token_branch
 from resight.store import ImageRecord, Layout, Store
-from resight.types import Box, Branch, Descriptors, Evidence, Hit, ImageRef, Picture, Query, Ranking, Recipe
+from resight.types import Box, Branch, Choice, Descriptors, Evidence, Hit, ImageRef, Picture, Query, Ranking, Recipe
 
-DEFAULT = "sift"
+DEFAULT = "sift_tokens"
 Image = str | Path | ImageRef | Picture
 
 
@@ -37,10 +41,16 @@ class Answer:
     query: Query
     ranking: Ranking
     hits: tuple[Hit, ...]
+    explainer: TokenExplainer | None = field(default=None, repr=False, compare=False)
 
     def explain(self, hit: Hit) -> Evidence:
+        """Why this hit: the verified match, and by tokens which part matched which, with heat maps of both images.
+
+        The maps take one run of the encoder.
+        """
         match = self.ranking.matches.get(hit.id)
-        return Evidence(self.query.id, hit.id, hit.box, match=match, probability=hit.probability)
+        evidence = Evidence(self.query.id, hit.id, hit.box, match=match, probability=hit.probability)
+        return self.explainer.explain(evidence) if self.explainer else evidence
 
 
 def open_collection(
@@ -76,6 +86,8 @@ class Collection:
         self.recipe = recipe
         self.description = made
         self._pipeline: tuple[int, Pipeline] | None = None
+        self._searchers: dict[tuple[int, int, str], Searcher] = {}
+        self._patch_encoders: dict[int, Encoder] = {}
 
     def add(self, *sources: Source, progress: Progress | None = None) -> AddReport:
         """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed."""
@@ -117,7 +129,7 @@ class Collection:
         self._store.refresh()
         allowed = self._filter(chosen) if chosen else None
         ranking = search(query, self.pipeline, k, allowed)
-        return Answer(query, ranking, tuple(self._hits(ranking)))
+        return Answer(query, ranking, tuple(self._hits(ranking)), self._explainer(query, image))
 
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
         picture = read_query(image, None if box else self._encoder.max_side)
@@ -138,6 +150,16 @@ class Collection:
     def descriptors(self, branch: int, ids: Sequence[str] | None = None) -> Iterator[Descriptors]:
         """The stored rows of one branch, a few images at a time."""
         return self._store.descriptors(branch, ids)
+
+    def searcher(self, branch: int, choice: Choice) -> Searcher:
+        """An index over the stored rows of one branch: opened once for a state of the store, made when missing."""
+        version = self._store.version
+        key = version, branch, repr((choice.name, sorted(choice.settings.items())))
+        if key not in self._searchers:
+            opened = open_index(self.path, choice, self._store, branch, self.description.spaces[branch])
+            current = {known: old for known, old in self._searchers.items() if known[0] == version}
+            self._searchers = {**current, key: opened}
+        return self._searchers[key]
 
     def __len__(self) -> int:
         return len(self._store)
@@ -183,9 +205,7 @@ class Collection:
                 _signal(branch, recipe.branches),
                 number,
                 branch.weight,
-                open_index(
-                    self.path, branch.index or recipe.index, self._store, number, self.description.spaces[number]
-                ),
+                self.searcher(number, branch.index or recipe.index),
             )
             for number, branch in enumerate(recipe.branches)
             if branch.weight > 0
@@ -195,11 +215,29 @@ class Collection:
                 "no branch takes part in the shortlist", expected="a branch with weight above 0", fix="set a weight"
             )
         chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in recipe.rerankers)
-        signals = ["standout", *(part.name for part in shortlisters)] + [
+        scores = {part.name: self.description.spaces[part.branch] for part in shortlisters}
+        signals = [name_standout(name, len(scores)) for name in scores] + [
             name for part in chain for name in part.signals
         ]
-        calibration = calibrations.choose(signals, self._calibration_file)
-        return Pipeline(shortlisters, chain, calibration, self, self._sizes)
+        calibration = calibrations.choose(signals, self._calibration_file, scores)
+        fusion = recipe.fusion or Choice("score")
+        return Pipeline(
+            shortlisters, chain, calibration, self, self._sizes, fusions.build(fusion.name, **fusion.settings)
+        )
+
+    def _explainer(self, query: Query, image: Image) -> TokenExplainer | None:
+        branch = find_token_branch(query)
+        if branch is None:
+            return None
+        return TokenExplainer(
+            query, branch, self._store, partial(self._patch_encoder, branch), partial(read_query, image)
+        )
+
+    def _patch_encoder(self, branch: int) -> Encoder:
+        if branch not in self._patch_encoders:
+            encoder = Encoder([keep_all_patches(self.recipe.branches[branch])])
+            self._patch_encoders = {**self._patch_encoders, branch: encoder}
+        return self._patch_encoders[branch]
 
     def _sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
         return {record.id: record.size for record in self._store.metadata(ids)} if ids else {}

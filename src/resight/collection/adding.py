@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from resight.data import images
 from resight.data.sets import folder as folders
 from resight.data.sets import manifest
@@ -215,11 +217,11 @@ def describe(ref: ImageRef) -> dict[str, Attribute]:
 
 
 def _shift(rows: Descriptors, x: float, y: float) -> Descriptors:
-    points, boxes = rows.points, rows.boxes
-    if points is not None:
-        points = points.copy()
-        points[:, :2] += (x, y)
-    if boxes is not None:
-        boxes = boxes.copy()
-        boxes += (x, y, x, y)
-    return replace(rows, points=points, boxes=boxes)
+    move = np.array([x, y, 0, 0], np.float32)
+    move_box = np.array([x, y, x, y], np.float32)
+    return replace(
+        rows,
+        points=None if rows.points is None else rows.points + move,
+        boxes=None if rows.boxes is None else rows.boxes + move_box,
+        seeds=None if rows.seeds is None else rows.seeds + move_box,
+    )

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from resight import index as indexes
-from resight.errors import StorageError
+from resight.errors import ResightError, StorageError
 from resight.index import Index, Searcher
 from resight.store import Store
 from resight.types import Choice
@@ -57,7 +57,7 @@ def _open(plugin: Index, place: Path) -> Searcher | None:
         return None
     try:
         return plugin.open(place)
-    except (OSError, ValueError, KeyError, RuntimeError, EOFError):
+    except (ResightError, OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError):
         shutil.rmtree(place, ignore_errors=True)
         return None
 

@@ -98,7 +98,7 @@ def _index_bytes(recipe: Recipe, encoded: list[tuple[Descriptors, ...]]) -> floa
 
 
 def _bytes(rows: Descriptors) -> int:
-    parts = (rows.vectors, rows.boxes, rows.weights, rows.points, rows.words)
+    parts = (rows.vectors, rows.boxes, rows.weights, rows.points, rows.words, rows.seeds)
     return sum(part.nbytes for part in parts if part is not None)
 
 

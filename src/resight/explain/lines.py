@@ -28,12 +28,17 @@ def draw_match(
 ) -> Pixels:
     """Query on the left, image on the right, and at most `limit` lines between them."""
     left, right = equalise(query_pixels, image_pixels)
-    gap = np.full((len(left), max(4, round(GAP * len(left))), 3), GREY, np.uint8)
-    canvas = np.concatenate([left, gap, right], axis=1)
+    canvas = join(left, right)
     chosen = match.points[spread(match.points[:, :2] / query_size, limit)]
     starts = chosen[:, :2] * (_size(left) / query_size)
-    ends = chosen[:, 2:] * (_size(right) / image_size) + (left.shape[1] + gap.shape[1], 0)
+    ends = chosen[:, 2:] * (_size(right) / image_size) + (canvas.shape[1] - right.shape[1], 0)
     return draw_lines(canvas, starts, ends, colour_by_position(chosen[:, :2]))
+
+
+def join(left: Pixels, right: Pixels) -> Pixels:
+    """Two images of one height side by side, with a gap between them."""
+    gap = np.full((len(left), max(4, round(GAP * len(left))), 3), GREY, np.uint8)
+    return np.concatenate([left, gap, right], axis=1)
 
 
 def equalise(left: Pixels, right: Pixels) -> tuple[Pixels, Pixels]:

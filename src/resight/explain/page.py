@@ -20,8 +20,9 @@ from PIL import Image
 from resight.explain.boxes import Pixels
 from resight.explain.heat import overlay_heat
 from resight.explain.lines import draw_match
+from resight.explain.pairs import choose_pairs, mark
 from resight.explain.wording import is_likely, say_box, say_chance, say_score, say_time, say_value, say_verdict
-from resight.types import Attribute, Box, Evidence, Hit
+from resight.types import Attribute, Box, Evidence, Hit, TokenMatches
 
 THUMBNAIL = 640  # longest side, in pixels
 LINES = 60
@@ -101,6 +102,7 @@ def _lay_out(section: Section) -> dict[str, object]:
         | ({"Time": say_time(sum(section.seconds.values()))} if section.seconds else {})
         | {stage.capitalize(): say_time(seconds) for stage, seconds in section.seconds.items()},
         "likely": sum(is_likely(view.hit.probability) for view in section.hits),
+        "calibrated": any(view.hit.probability is not None for view in section.hits),
         "cards": [_card(rank, view, section) for rank, view in enumerate(section.hits, start=1)],
     }
 
@@ -123,6 +125,7 @@ def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
         "percent": f"{100 * min(max(hit.probability or 0.0, 0.0), 1.0):.1f}",
         "verdict": say_verdict(hit.probability),
         "likely": is_likely(hit.probability),
+        "calibrated": hit.probability is not None,
         "facts": facts,
         "attributes": {name: say_value(value) for name, value in hit.attributes.items()},
         "stages": [(stage, say_score(score)) for stage, score in hit.stages.items()],
@@ -142,10 +145,32 @@ def _figures(view: HitView, evidence: Evidence, query: QueryView) -> list[Frame]
             f"pairs of points that agree with one {GEOMETRY.get(match.model, match.model)}."
         )
         figures.append(_figure(picture, f"Match lines between the query and {view.hit.id}", caption, wide=True))
+    if evidence.query_heat is not None:
+        caption = "Query: how well each part is found again in the answer. Dark is not at all, bright yellow is best."
+        heated = overlay_heat(shrink(query.pixels, THUMBNAIL), evidence.query_heat)
+        figures.append(_figure(heated, f"Heat map over the query: what {view.hit.id} has of it", caption))
     if evidence.heat is not None:
-        caption = "Where the answer resembles the query: dark is little, bright yellow is much."
+        caption = "Answer: where it resembles the query. Dark is not at all, bright yellow is best."
         figures.append(_figure(overlay_heat(small, evidence.heat), f"Heat map over {view.hit.id}", caption))
+    if evidence.tokens is not None:
+        figures += _mark_both(view, query, evidence.tokens)
     return figures
+
+
+def _mark_both(view: HitView, query: QueryView, tokens: TokenMatches) -> list[Frame]:
+    """Query and answer with the same number on parts that matched; nothing where none did."""
+    pairs = choose_pairs(tokens)
+    if not len(pairs):
+        return []
+    left = mark(shrink(query.pixels, THUMBNAIL), tokens.query_seeds[pairs[:, 0]], query.size)
+    right = mark(shrink(view.pixels, THUMBNAIL), tokens.image_seeds[pairs[:, 1]], view.size)
+    parts = "part" if len(pairs) == 1 else f"{len(pairs)} parts"
+    return [
+        _figure(
+            left, f"The query with the {parts} that matched best, numbered", f"Query: the {parts} that matched best."
+        ),
+        _figure(right, f"{view.hit.id} with what they matched", "Answer: what they matched, under the same numbers."),
+    ]
 
 
 def _frame(pixels: Pixels, size: tuple[int, int], box: Box | None, alt: str) -> Frame:

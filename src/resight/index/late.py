@@ -1,28 +1,101 @@
-"""Late interaction over every image: many tokens an image, packed for the kernels.
+"""Late interaction: many tokens an image, packed for the kernels.
 
-Score: (1/Kq) Σ_i max_j ⟨q_i, x_j⟩ (MaxSim). On disk: pack/ (mapped) and ids.json. With `exact`, compressed codes only
-choose what is scored again in full precision, and the answer is proven to be that of the tokens themselves.
-An image without tokens scores 0.
+Score: (1/Kq) Σ_i max_j ⟨q_i, x_j⟩ (MaxSim); an image without tokens scores 0. Three ways to answer:
+
+    exact      compressed codes choose what is scored again by the kept tokens; the answer is proven to be theirs
+    cascade    few dimensions of every image → all dimensions of the best → the kept tokens of the best of those
+    neither    the codes alone
+
+The last two are faster and not proven; `resight identity` measures how often they give the exact answer. On disk:
+pack/ and, for a cascade, small/ (both mapped), and images.json. Rows lie in the order of the ids, so that equal scores
+come in that order too.
 """
 
 import json
-from dataclasses import dataclass
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from resight import kernels, ranks
-from resight.errors import RecipeError
+from resight.errors import CollectionError, RecipeError, SpaceMismatch
 from resight.index import Chunks
-from resight.types import Descriptors, Ranking
+from resight.index.tokens.gather import Contents, measure, write_tokens
+from resight.index.tokens.training import choose_training
+from resight.plugins import check_range
+from resight.types import Descriptors, FloatArray, IntArray, Ranking
 
 
 @dataclass(frozen=True)
 class Config:
     kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"
     keep: Literal["fp32", "fp16", "none"] = "fp32"  # what exact answers are taken from
-    exact: bool = True
+    exact: bool | None = None  # None: wherever it can be proven
+    m: int = 0  # pq: parts of a token; 0: a quarter of the dimensions
+    bits: Literal[4, 8] = 4  # pq: of each part
+    train_images: int = 1000  # pq: at most so many train it …
+    train_on: str = "*"  # pq: … of those whose id matches
+    seed: int = 0  # pq: of that choice
+    cascade: bool = False
+    cascade_dims: int = 64  # of the first pass
+    cascade_keep: tuple[int, ...] = (1000, 30)  # images that get through the first and the second pass
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is something to take an exact answer from."""
+        return self.keep != "none" or self.kind in ("fp32", "fp16")
+
+    @property
+    def proves(self) -> bool:
+        return not self.cascade and self.kept and self.exact is not False
+
+
+def check_settings(config: Config) -> None:
+    check_range("m", config.m, 0, 1024)
+    check_range("train_images", config.train_images, 1, 10_000_000)
+    check_range("seed", config.seed, 0, 2**32)
+    check_range("cascade_dims", config.cascade_dims, 1, 1_000_000)
+    for count in config.cascade_keep:
+        check_range("cascade_keep", count, 1, 1_000_000_000)
+    if len(config.cascade_keep) != 2 or config.cascade_keep[0] < config.cascade_keep[1]:
+        raise RecipeError(
+            "cascade_keep does not fit",
+            expected="two numbers, the second not larger: what the first pass keeps, and what the second keeps of it",
+            actual=str(list(config.cascade_keep)),
+            fix="e.g. cascade_keep = [1000, 30]",
+        )
+    # Whoever cuts tokens into parts means pq; nothing else would tell that it was forgotten.
+    alien = [
+        name for name in ("m", "bits", "train_images", "train_on") if getattr(config, name) != getattr(Config, name)
+    ]
+    if config.kind != "pq" and alien:
+        raise RecipeError(
+            f"{', '.join(alien)} would change nothing",
+            expected='kind = "pq", which these settings belong to',
+            actual=f'kind = "{config.kind}"',
+            fix=f'set kind = "pq", or leave out {", ".join(alien)}',
+        )
+    if config.exact and config.cascade:
+        raise RecipeError(
+            "a cascade cannot be exact",
+            expected="one of exact = true (proven) and cascade = true (faster, not proven)",
+            actual="both",
+            fix="leave out one of them, or set it to false",
+        )
+    if not config.kept and (config.exact or config.cascade):
+        raise RecipeError(
+            f"{'a cascade' if config.cascade else 'an exact answer'} needs tokens that are kept",
+            expected='keep = "fp32" or keep = "fp16"',
+            actual=f'kind = "{config.kind}", keep = "none"',
+            fix=f'leave out keep = "none", or leave out {"cascade" if config.cascade else "exact"} = true',
+        )
 
 
 def build(config: Config) -> "Late":
@@ -34,60 +107,155 @@ class Late:
         self._config = config
 
     def create(self, chunks: Chunks, folder: Path) -> "LateSearcher":
-        ids, offsets, dimensions = _measure(chunks)
-        path = folder / "tokens.npy"
-        tokens = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(max(offsets[-1], 1), dimensions))
-        start = 0
-        for chunk in chunks():
-            tokens[start : start + len(chunk)] = chunk.vectors
-            start += len(chunk)
-        packed = kernels.pack(tokens[:start], offsets, kind=self._config.kind, keep=self._config.keep)
-        packed.save(folder / "pack")
-        del tokens, packed
-        path.unlink()
-        (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+        contents = measure(chunks)
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        tokens = write_tokens(chunks, contents, scratch / "tokens.npy")
+        self._pack(tokens, contents, folder, scratch)
+        del tokens
+        shutil.rmtree(scratch, ignore_errors=True)
+        table = {"space": contents.space, "ids": contents.ids}
+        (folder / "images.json").write_text(json.dumps(table), encoding="utf-8")
         return self.open(folder)
 
+    def _pack(self, tokens: FloatArray, contents: Contents, folder: Path, scratch: Path) -> None:
+        """The kept tokens are the file in `scratch` itself, so they go last."""
+        config = self._config
+        if config.cascade and len(tokens):
+            if config.cascade_dims > tokens.shape[1]:
+                raise RecipeError(
+                    "the first pass of the cascade has too many dimensions",
+                    expected=f"cascade_dims of at most {tokens.shape[1]}, the dimensions of a token",
+                    actual=str(config.cascade_dims),
+                    fix="set cascade_dims to a part of them, e.g. a quarter",
+                )
+            dims = config.cascade_dims
+            small = kernels.pack(tokens, contents.offsets, "int8", "none", scratch, dims=dims)
+            small.save(folder / "small", scratch)
+        settings = {}
+        if config.kind == "pq" and len(tokens):
+            images = choose_training(contents, config.train_on, config.train_images, config.seed)
+            settings = {"m": config.m, "bits": config.bits, "images": images, "seed": config.seed}
+        kind = config.kind if len(tokens) else "fp32"  # nothing cannot be compressed
+        kernels.pack(tokens, contents.offsets, kind, config.keep, scratch, **settings).save(folder / "pack", scratch)
+
     def open(self, folder: Path) -> "LateSearcher":
-        ids = json.loads((folder / "ids.json").read_text(encoding="utf-8"))
-        return LateSearcher(ids, kernels.open(folder / "pack"), self._config.exact)
+        table = json.loads((folder / "images.json").read_text(encoding="utf-8"))
+        packed = kernels.open(folder / "pack")
+        if not isinstance(table, dict) or len(table["ids"]) != len(packed):
+            raise CollectionError(
+                f"the index in {folder} is damaged", expected=f"{len(packed)} ids", fix="remove it: it is made again"
+            )
+        first, second = self._config.cascade_keep
+        cascade = None
+        if self._config.cascade and packed.codes.offsets[-1]:
+            cascade = kernels.cascade([(kernels.open(folder / "small"), first), (packed, second)])
+        return LateSearcher(table["ids"], table["space"], packed, self._config.proves, cascade)
 
 
 class LateSearcher:
-    def __init__(self, ids: list[str], packed: kernels.Packed, exact: bool) -> None:
+    def __init__(
+        self,
+        ids: Sequence[str],
+        space: str,
+        packed: kernels.Packed,
+        proves: bool,
+        cascade: kernels.Cascade | None = None,
+    ) -> None:
         self._ids = ids
+        self._space = space
         self._packed = packed
-        self._exact = exact
+        self._proves = proves
+        self._cascade = cascade
+        self._bare = np.diff(packed.codes.offsets) == 0  # [N] images without tokens
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-        rows = np.arange(len(self._ids), dtype=np.int64)
-        if allowed is not None:
-            rows = np.array([row for row, name in enumerate(self._ids) if name in allowed], dtype=np.int64)
-        if len(query.vectors) == 0 or len(rows) == 0:
-            return ranks.best(query.ids[0], self._ids, np.zeros(len(rows), np.float32), k, rows)
-        if self._exact and allowed is None and k < len(self._ids):
-            found, scores, _ = self._packed.top(query.vectors, k)
-            if len(found) == k:
-                return ranks.best(query.ids[0], self._ids, scores, k, found)
-        score = self._packed.exact_scores if self._exact else self._packed.scores
-        scores = score(query.vectors, rows)
-        return ranks.best(query.ids[0], self._ids, np.where(np.isfinite(scores), scores, 0).astype(np.float32), k, rows)
+        rows = None if allowed is None else self._find_rows(allowed)
+        if self._proves or not self.is_compressed:  # as they are, tokens need no proof
+            return self.prove(query, k, rows)[0]
+        return self.approximate(query, k, rows)
 
+    def prove(
+        self, query: Descriptors, k: int, rows: IntArray | None = None
+    ) -> tuple[Ranking, kernels.Certificate | None]:
+        """The exact answer, and why it is that; of some rows, all are scored by the kept tokens."""
+        if self._is_void(query):
+            return self._list(query, k, rows), None
+        if rows is None:
+            found, scores, certificate = self._packed.top(query.vectors, k)
+            return self._rank(query, found, scores, k, rows, certificate.reason if certificate else ""), certificate
+        scores = self._packed.exact_scores(query.vectors, rows)
+        proof = f"All {len(rows):,} images that were allowed were scored in {self._packed.exact_codes().kind}."
+        return self._rank(query, rows, scores, k, rows, proof), None
 
-def _measure(chunks: Chunks) -> tuple[list[str], np.ndarray, int]:
-    """Ids, offsets [N + 1] and dimensions of the tokens."""
-    ids: list[str] = []
-    counts: list[int] = []
-    dimensions = 1
-    for chunk in chunks():
-        if chunk.words is not None or chunk.vectors.dtype.kind != "f":
-            raise RecipeError(
-                "late interaction needs tokens",
-                expected="a descriptor such as aggregated or tokens",
-                actual="visual words" if chunk.words is not None else f"rows of {chunk.vectors.dtype}",
-                fix='choose index "inverted" for asmk, or another descriptor',
+    def approximate(self, query: Descriptors, k: int, rows: IntArray | None = None) -> Ranking:
+        """The answer of the cascade, or of the codes alone where there is none."""
+        if self._is_void(query):
+            return self._list(query, k, rows)
+        if self._cascade is not None:
+            found, scores, _ = self._cascade.top(query.vectors, k, among=rows)
+            return self._rank(query, found, scores, k, rows, self._warn())
+        found = np.arange(len(self._ids)) if rows is None else rows
+        scores = self._packed.scores(query.vectors, rows)
+        return self._rank(query, found, scores, k, rows, self._warn())
+
+    @property
+    def bytes_an_image(self) -> float:
+        """Of the codes that are searched, without the kept tokens and what all images share."""
+        passes = [packed for packed, _ in self._cascade.passes] if self._cascade else [self._packed]
+        return sum(packed.bytes_an_image for packed in passes)
+
+    @property
+    def way(self) -> str:
+        """What `approximate` answers with."""
+        return "a cascade" if self._cascade else f"{self._packed.kind} codes alone"
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether `approximate` can differ from `prove`."""
+        return self._cascade is not None or self._packed.reference is not None or self._packed.kind in ("int8", "pq")
+
+    @property
+    def can_prove(self) -> bool:
+        return self._packed.reference is not None or self._packed.kind in ("fp32", "fp16")
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self._ids)}
+
+    def _find_rows(self, allowed: frozenset[str]) -> IntArray:
+        places = self._places
+        return np.sort(np.array([places[name] for name in allowed if name in places], np.int64))
+
+    def _warn(self) -> str:
+        if not self.is_compressed:
+            return ""
+        return (
+            f"Not proven: this is the answer of {self.way}; `resight identity` measures how often it is the exact one."
+        )
+
+    def _is_void(self, query: Descriptors) -> bool:
+        """Whether there is nothing to compare; a query that was described in another way is refused."""
+        if query.space and self._space and query.space != self._space:
+            raise SpaceMismatch(
+                "the query is described in another way than the images",
+                expected=self._space,
+                actual=query.space,
+                fix="describe the query with the recipe of the collection",
             )
-        ids.extend(chunk.ids)
-        counts.extend(np.bincount(chunk.owners, minlength=len(chunk.ids)).tolist())
-        dimensions = chunk.vectors.shape[1]
-    return ids, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), dimensions
+        return len(query.vectors) == 0 or bool(self._bare.all())
+
+    def _list(self, query: Descriptors, k: int, rows: IntArray | None) -> Ranking:
+        """Without anything to compare, every image scores 0."""
+        count = len(self._ids) if rows is None else len(rows)
+        return ranks.best(query.ids[0], self._ids, np.zeros(count, np.float32), k, rows)
+
+    def _rank(
+        self, query: Descriptors, found: IntArray, scores: FloatArray, k: int, rows: IntArray | None, proof: str
+    ) -> Ranking:
+        """The best k of what was found and of the images without tokens: their 0 may be more than others have."""
+        bare = (np.flatnonzero(self._bare) if rows is None else rows[self._bare[rows]])[:k]
+        told = scores > -np.inf
+        found = np.concatenate([found[told], bare])
+        scores = np.concatenate([scores[told], np.zeros(len(bare), np.float32)])
+        return replace(ranks.best(query.ids[0], self._ids, scores, k, found), proof=proof)

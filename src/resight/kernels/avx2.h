@@ -37,6 +37,16 @@ INLINE __m256i keep_order(__m256i value)
     return value;
 }
 
+/* The same for two sums that may be computed side by side: one after the other, they would wait for each other. */
+INLINE void keep_pair(__m256i *first, __m256i *second)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    __asm__ volatile("" : "+x"(*first), "+x"(*second));
+#endif
+    (void)first;
+    (void)second;
+}
+
 /* Tokens of one image that are compared at once: 6 rows × 16 query lanes fill 12 of the 16 registers. */
 #define BLOCK 6
 

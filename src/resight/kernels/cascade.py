@@ -52,9 +52,9 @@ def identity_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k:
 class Cascade:
     passes: tuple[tuple[Packed, int], ...]
 
-    def top(self, query: ArrayLike, k: int, threads: int | None = None) -> Top:
-        """Rows and scores of the best k that got through all passes; never a certificate."""
-        rows = None
+    def top(self, query: ArrayLike, k: int, threads: int | None = None, among: ArrayLike | None = None) -> Top:
+        """Rows and scores of the best k that got through all passes; never a certificate. among: of these rows only."""
+        rows = None if among is None else np.unique(among)
         for packed, keep in self.passes:
             chosen = best_rows(packed.scores(query, rows, threads), max(keep, k))
             rows = np.sort(chosen if rows is None else rows[chosen])

@@ -16,16 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import CollectionError, InputError, StorageError, VersionMismatch
-from resight.kernels.kinds import KINDS, find_kind
+from resight.kernels.kinds import KINDS, Codes, find_kind
 from resight.kernels.packed import Packed
+from resight.kernels.room import write_array
 
 VERSION = 1
 HEADER = "header.json"
 LEAST = 1 << 24  # bytes up to which an array is read and its checksum compared at every opening
+PER_TOKEN, PER_IMAGE = ("tokens", "values", "steps", "shifts"), ("errors", "lengths")
+TYPES = {"values": np.uint8, "codes": np.uint8, "bounds": np.int64}  # the others are float32
 REBUILD = "make the pack again from its tokens: kernels.pack(...).save(folder)"
 
 
-def save(packed: Packed, folder: Path) -> None:
+def save(packed: Packed, folder: Path, scratch: Path | None = None) -> None:
     """Written beside `folder` and then put in its place: a reader sees the old pack or the new one."""
     if folder.exists() and not (folder / HEADER).is_file() and any(folder.iterdir()):
         raise InputError(
@@ -47,7 +50,7 @@ def save(packed: Packed, folder: Path) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         for name, array in arrays.items():
-            np.save(fresh / f"{name}.npy", array)
+            write_array(array, fresh / f"{name}.npy", scratch)
         text = json.dumps({**header, "checksum": digest(header)}, indent=1)
         (fresh / HEADER).write_text(text + "\n", encoding="utf-8")
         shutil.rmtree(old, ignore_errors=True)
@@ -78,6 +81,8 @@ def open_pack(folder: str | Path, check: bool = False) -> Packed:
         )
     except (KeyError, TypeError) as error:
         raise damaged(place, "all arrays of its kind", f"{error}") from error
+    for part in (codes, reference) if reference else (codes,):
+        check_fit(place, part, codes.d)
     return Packed(codes, reference)
 
 
@@ -129,6 +134,23 @@ def read_array(place: Path, name: str, entry: dict[str, Any], check: bool) -> ND
     if (check or small) and checksum(array) != entry["crc32"]:
         raise damaged(place, f"{path.name} with checksum {entry['crc32']}", "other content")
     return array
+
+
+def check_fit(place: Path, codes: Codes, d: int) -> None:
+    """Arrays that are each whole may still not belong together."""
+    offsets = codes.offsets
+    whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
+    if not whole or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise damaged(place, "offsets that start at 0 and never decrease", f"{offsets.dtype.str} {offsets.shape}")
+    if codes.d != d:
+        raise damaged(place, f"kept tokens of {d} dimensions, like the codes", f"{codes.d}")
+    wanted = {**dict.fromkeys(PER_TOKEN, int(offsets[-1])), **dict.fromkeys(PER_IMAGE, len(offsets) - 1)}
+    types = {**TYPES, "tokens": np.float16 if codes.kind == "fp16" else np.float32}
+    for name, array in codes.arrays().items():
+        if array.dtype != types.get(name, np.float32):
+            raise damaged(place, f"{name} of {np.dtype(types.get(name, np.float32)).str}", array.dtype.str)
+        if len(array) != wanted.get(name, len(array)):
+            raise damaged(place, f"{wanted[name]} rows of {name}", f"{len(array)}")
 
 
 def describe(array: NDArray[Any]) -> dict[str, Any]:

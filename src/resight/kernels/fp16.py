@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.kernels import dispatch
 from resight.kernels.bounds import longest_of_images, read_chunks, round_off
+from resight.kernels.room import Allocate, in_memory
 from resight.types import FloatArray
 
 
@@ -17,8 +18,8 @@ class Config:
     """It has no settings."""
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], _: Config) -> "Fp16":
-    halves = np.empty(tokens.shape, np.float16)
+def build(tokens: NDArray[Any], offsets: NDArray[np.int64], _: Config, allocate: Allocate = in_memory) -> "Fp16":
+    halves = allocate("fp16.tokens", tokens.shape, np.float16)
     errors, lengths = np.zeros(len(tokens), np.float32), np.zeros(len(tokens), np.float32)
     for chunk, values in read_chunks(tokens):
         with np.errstate(over="ignore"):  # found below, with a better message

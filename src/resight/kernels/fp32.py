@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.kernels import dispatch
+from resight.kernels.room import Allocate, in_memory
 from resight.types import FloatArray
 
 
@@ -15,7 +16,7 @@ class Config:
     """It has no settings."""
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], _: Config) -> "Fp32":
+def build(tokens: NDArray[Any], offsets: NDArray[np.int64], _: Config, __: Allocate = in_memory) -> "Fp32":
     return Fp32(np.require(tokens, np.float32, ["C_CONTIGUOUS"]), offsets)
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.kernels import dispatch
 from resight.kernels.bounds import longest_of_images, read_chunks, round_off
+from resight.kernels.room import Allocate, in_memory
 from resight.types import FloatArray
 
 LARGEST_SUM = 32767.0
@@ -39,13 +40,13 @@ class Config:
     seed: int = 0
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> "Int8":
+def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config, allocate: Allocate = in_memory) -> "Int8":
     """tokens [n, d] → Int8. One token an image is scanned in another way, which needs no limit on the halves."""
     single = bool((np.diff(offsets) <= 1).all())
     centre, basis = choose_basis(tokens, config, single)
     longest = LONGEST_HALF if config.accumulate == "int16" or (config.accumulate == "auto" and not single) else math.inf
     n, dims = len(tokens), tokens.shape[1] if basis is None else basis.shape[1]
-    values = np.empty((n, dims + -dims % 4), np.uint8)
+    values = allocate("int8.values", (n, dims + -dims % 4), np.uint8)
     steps, shifts, errors, lengths = (np.empty(n, np.float32) for _ in range(4))
     half = part = 0.0
     for chunk, rows in read_chunks(tokens):
@@ -150,8 +151,11 @@ def choose_basis(tokens: NDArray[Any], config: Config, single: bool) -> tuple[Fl
     dims = config.dims or d
     basis = np.eye(d)
     if config.dims and len(sample):
-        rest = (sample - centre).astype(np.float64)
-        basis = np.linalg.eigh(rest.T @ rest)[1][:, ::-1]
+        spread = np.zeros((d, d))
+        for _, part in read_chunks(sample):
+            rest = (part - centre).astype(np.float64)
+            spread += rest.T @ rest
+        basis = np.linalg.eigh(spread)[1][:, ::-1]
     if rotate or config.dims:  # principal directions hold unequal shares, too
         basis = basis[:, :dims] @ np.linalg.qr(random.standard_normal((dims, dims)))[0]
     return centre, np.ascontiguousarray(basis, np.float32)
@@ -166,24 +170,21 @@ def quantise(
     """
     missing = -rows.shape[1] % 4
     padded = np.pad(rows, ((0, 0), (0, missing))) if missing else rows
+    limits = [(lanes, longest) for lanes, longest in ((2, longest_half), (16, longest_part)) if longest < math.inf]
     with np.errstate(divide="ignore"):
-        scales = largest / np.abs(padded).max(axis=1)
-        if longest_half < math.inf:
-            scales = np.minimum(scales, 0.999 * longest_half / measure_halves(padded).max(axis=1))
-        if longest_part < math.inf:
-            scales = np.minimum(scales, 0.999 * longest_part / measure_parts(padded).max(axis=1))
+        scales = largest / np.maximum(padded.max(axis=1), -padded.min(axis=1))
+        for lanes, longest in limits:
+            scales = np.minimum(scales, 0.999 * longest / measure_lanes(padded, lanes).max(axis=1))
     scales = np.where(np.isfinite(scales), scales, 1.0).astype(np.float32)  # a row of zeros
     for _ in range(8):
         integers = np.rint(padded * scales[:, None])
-        beyond = np.zeros(len(rows), np.float32)
-        if longest_half < math.inf:
-            beyond = np.maximum(beyond, measure_halves(integers).max(axis=1) / longest_half)
-        if longest_part < math.inf:
-            beyond = np.maximum(beyond, measure_parts(integers).max(axis=1) / longest_part)
-        if not (beyond > 1).any():
+        beyond = [measure_lanes(integers, lanes).max(axis=1) / longest for lanes, longest in limits]
+        most = np.max(beyond, axis=0, initial=0) if beyond else np.zeros(1)
+        if not (most > 1).any():
             break
-        scales = np.where(beyond > 1, scales * np.float32(0.99) / beyond, scales)
-    return np.clip(integers, -largest, largest).astype(np.int16), np.asarray(1 / scales, np.float32)
+        scales = np.where(most > 1, scales * np.float32(0.99) / most, scales).astype(np.float32)
+    # A scale brings no value beyond `largest` by more than rounding, which rint takes off again.
+    return integers.astype(np.int16), np.asarray(1 / scales, np.float32)
 
 
 def measure_halves(rows: NDArray[Any]) -> FloatArray:

@@ -77,8 +77,10 @@ typedef struct {
 int maxsim_pq4(const uint8_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
 void maxsim_pq8(const int16_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
 
-/* Multiply-adds of one core at its best, with nothing but registers: what the others are measured against. */
+/* One core at its best, what the others are measured against: multiply-adds with nothing but registers, and bytes read
+ * from memory with nothing done to them. Each gives how many it did. */
 double peak_fp32(int64_t rounds);
 double peak_int8(int64_t rounds);
+double peak_read(const uint8_t *bytes, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 """What a kind of pack can do.
 
-Each kind is one module with `Config`, `build(tokens, offsets, config)` and `restore(arrays, offsets)`.
+Each kind is one module with `Config`, `build(tokens, offsets, config, allocate)` and `restore(arrays, offsets)`.
 """
 
 import importlib

@@ -15,9 +15,10 @@
         const __m256i query_high = _mm256_loadu_si256((const __m256i *)(panel + GROUP * (u) + 32));                    \
         UNROLL for (int i = 0; i < rows; i++)                                                                          \
         {                                                                                                              \
-            const __m256i word = spread_word(BYTE_ROW(i) + 4 * (u));                                                   \
-            low[i] = keep_order(_mm256_add_epi16(low[i], _mm256_maddubs_epi16(word, query_low)));                      \
-            high[i] = keep_order(_mm256_add_epi16(high[i], _mm256_maddubs_epi16(word, query_high)));                   \
+            const __m256i word = keep_order(spread_word(BYTE_ROW(i) + 4 * (u)));                                       \
+            low[i] = _mm256_add_epi16(low[i], _mm256_maddubs_epi16(word, query_low));                                  \
+            high[i] = _mm256_add_epi16(high[i], _mm256_maddubs_epi16(word, query_high));                               \
+            keep_pair(&low[i], &high[i]);                                                                              \
         }                                                                                                              \
     } while (0)
 

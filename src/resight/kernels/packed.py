@@ -12,6 +12,7 @@ from resight.errors import InputError
 from resight.kernels.admit import admit_query, admit_rows, admit_tokens
 from resight.kernels.certificate import Certificate, certify_all, prove
 from resight.kernels.kinds import Codes, find_kind
+from resight.kernels.room import in_folder, in_memory
 from resight.kernels.select import best_rows
 from resight.types import FloatArray
 
@@ -24,26 +25,29 @@ def pack(
     offsets: ArrayLike,
     kind: str = "int8",
     keep: Literal["fp32", "fp16", "none"] = "fp32",
+    scratch: str | Path | None = None,
     **settings: Any,
 ) -> "Packed":
     """tokens [n, d] of images offsets[i]:offsets[i + 1], as fp32, fp16, int8 or pq.
 
     `keep` says what exact answers are taken from: the tokens as given (a reference, not a copy), a copy in half
-    precision, or nothing. `settings` are those of the kind's `Config`.
+    precision, or nothing. `scratch` is a folder for the large arrays, where memory is not to hold them. `settings` are
+    those of the kind's `Config`.
     """
     module = find_kind(kind)
     if keep not in ("fp32", "fp16", "none"):
         raise InputError("keep cannot be that", expected="fp32, fp16 or none", actual=repr(keep), fix="choose one")
     config = plugins.configure(module.Config, settings, f"kernels {kind!r}")
     rows, bounds = admit_tokens(tokens, offsets)
+    allocate = in_memory if scratch is None else in_folder(Path(scratch))
     if kind == keep or kind == "fp32":
-        return Packed(module.build(rows, bounds, config), None)
+        return Packed(module.build(rows, bounds, config, allocate), None)
     reference: Codes | None = None
     if keep != "none":
         kept = find_kind(keep)
-        reference = kept.build(rows, bounds, kept.Config())
+        reference = kept.build(rows, bounds, kept.Config(), allocate)
         rows = reference.arrays()["tokens"]  # error bounds are about what the exact answer is taken from
-    return Packed(module.build(rows, bounds, config), reference)
+    return Packed(module.build(rows, bounds, config, allocate), reference)
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,11 @@ class Packed:
         rows = best_rows(scores, k)
         return rows, scores[rows], certify_all(scores, k, self.kind) if exact else None
 
-    def save(self, folder: str | Path) -> None:
-        """Write to a folder that `kernels.open` maps again."""
+    def save(self, folder: str | Path, scratch: str | Path | None = None) -> None:
+        """Write to a folder that `kernels.open` maps again. Arrays in files of `scratch` are moved out of it."""
         from resight.kernels.files import save  # it restores packs, and so needs this module
 
-        save(self, Path(folder))
+        save(self, Path(folder), None if scratch is None else Path(scratch))
 
     def exact_codes(self) -> Codes:
         if self.reference is not None:

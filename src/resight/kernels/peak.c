@@ -1,4 +1,5 @@
-/* The most multiply-adds that one core does when nothing comes from memory: the line that kernels are measured by. */
+/* The most that one core does: multiply-adds when nothing comes from memory, and bytes read when nothing is done with
+ * them. These are the two lines that kernels are measured by. */
 #include "avx2.h"
 
 #define SUMS 12 /* in flight: more than the latency times the units of any processor with AVX2 */
@@ -30,4 +31,21 @@ double peak_int8(int64_t rounds)
     volatile int used = _mm256_extract_epi16(sum[0], 0); /* so that it is computed */
     (void)used;
     return (double)rounds * SUMS * 32;
+}
+
+/* In four streams a quarter apart, which brings more than one stream does. */
+double peak_read(const uint8_t *bytes, size_t count)
+{
+    const size_t stream = count / 4 / 64 * 64;
+    __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (size_t k = 0; k < stream; k += 64)
+        UNROLL for (int i = 0; i < 4; i++)
+        {
+            const __m256i *line = (const __m256i *)(bytes + (size_t)i * stream + k);
+            sum[i] = _mm256_add_epi64(sum[i], _mm256_add_epi64(_mm256_loadu_si256(line), _mm256_loadu_si256(line + 1)));
+        }
+    UNROLL for (int i = 1; i < 4; i++) sum[0] = _mm256_xor_si256(sum[0], sum[i]);
+    volatile int used = _mm256_extract_epi16(sum[0], 0); /* so that it is computed */
+    (void)used;
+    return 4.0 * (double)stream;
 }

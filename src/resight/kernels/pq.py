@@ -18,6 +18,7 @@ from resight.errors import InputError
 from resight.kernels import dispatch
 from resight.kernels.bounds import longest_of_images, read_chunks, round_off
 from resight.kernels.kmeans import find_centroids, find_nearest
+from resight.kernels.room import Allocate, in_memory
 from resight.types import FloatArray
 
 BLOCK = 32
@@ -35,7 +36,7 @@ class Config:
     seed: int = 0
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> "Pq":
+def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config, allocate: Allocate = in_memory) -> "Pq":
     d = tokens.shape[1]
     m = config.m or max(d // 4, 1)
     if not 0 < m <= MOST_PARTS or d % m:
@@ -46,7 +47,7 @@ def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> "
             fix="set m to one of these",
         )
     centroids = train(draw_sample(tokens, offsets, config), m, config)
-    codes = np.empty((len(tokens), m), np.uint8)
+    codes = allocate("pq.codes", (len(tokens), m), np.uint8)
     errors, lengths = np.empty(len(tokens), np.float32), np.empty(len(tokens), np.float32)
     for chunk, rows in read_chunks(tokens):
         for part in range(m):
@@ -54,7 +55,7 @@ def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> "
         coded = np.concatenate([centroids[part][codes[chunk, part]] for part in range(m)], axis=1)
         errors[chunk] = np.linalg.norm(rows - coded, axis=1)
         lengths[chunk] = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(coded, axis=1))
-    stored, bounds = (codes, offsets) if config.bits == 8 else fill_blocks(codes, offsets)
+    stored, bounds = (codes, offsets) if config.bits == 8 else fill_blocks(codes, offsets, allocate)
     return Pq(
         stored, bounds, centroids, longest_of_images(errors, offsets), longest_of_images(lengths, offsets), offsets
     )
@@ -149,16 +150,20 @@ def cut(rows: FloatArray, part: int, m: int) -> FloatArray:
     return np.ascontiguousarray(rows[:, part * width : (part + 1) * width])
 
 
-def fill_blocks(codes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def fill_blocks(
+    codes: NDArray[np.uint8], offsets: NDArray[np.int64], allocate: Allocate = in_memory
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Codes [n, m] → [blocks, m up to a multiple of 4, 16] and the images' offsets [N + 1] in blocks."""
     counts = -(-np.diff(offsets) // BLOCK)
     bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     owners = np.repeat(np.arange(len(counts)), counts)
-    places = np.arange(bounds[-1]) - bounds[owners]
-    tokens = (offsets[owners] + places * BLOCK)[:, None] + np.arange(BLOCK)
-    tokens = np.minimum(tokens, offsets[owners + 1][:, None] - 1)  # past the end, the last token again
-    blocks = np.zeros((len(tokens), codes.shape[1] + -codes.shape[1] % 4, 16), np.uint8)
-    for start in range(0, len(tokens), 1024):
-        values = codes[tokens[start : start + 1024]].transpose(0, 2, 1)
-        blocks[start : start + 1024, : codes.shape[1]] = values[..., :16] | (values[..., 16:] << 4)
+    first = offsets[owners] + (np.arange(bounds[-1]) - bounds[owners]) * BLOCK
+    blocks = allocate("pq.blocks", (len(owners), codes.shape[1] + -codes.shape[1] % 4, 16), np.uint8)
+    for start in range(0, len(owners), 1024):
+        part = slice(start, start + 1024)
+        tokens = first[part, None] + np.arange(BLOCK)
+        tokens = np.minimum(tokens, offsets[owners[part] + 1][:, None] - 1)  # past the end, the last token again
+        values = codes[tokens].transpose(0, 2, 1)
+        blocks[part, : codes.shape[1]] = values[..., :16] | (values[..., 16:] << 4)
+        blocks[part, codes.shape[1] :] = 0
     return blocks, bounds

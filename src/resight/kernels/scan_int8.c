@@ -1,42 +1,55 @@
-/* MaxSim for a few query tokens over 8-bit tokens: lane = dimension, four tokens at a time.
+/* MaxSim for a few query tokens over 8-bit tokens: lane = dimension, four tokens at a time, bound by memory.
  *
  * Sums run modulo 2^16 as in maxsim_int8. Here a 16-bit lane sees the dimensions 2j and 2j + 1 modulo 32, a part of the
  * half that a lane sees there, so the same check by Cauchy-Schwarz covers both; the caller may also check these parts
- * by themselves, which allows longer vectors. */
+ * by themselves, which allows longer vectors.
+ *
+ * The four tokens come from four places far apart. A core follows several streams and asks memory ahead of time for
+ * each: four of them bring a quarter more bytes a second than one, and prefetches of ours would only be in the way. */
 #include "avx2.h"
 
-/* Bytes between what is compared and what is asked for: the processor's own guesses end at every page. */
-#define AHEAD 4096
-/* Bytes of tokens that every query token meets while they are in the first-level cache. */
-#define RUN_BYTES 16384
+/* Tokens that are summed up before they become scores. Their sums stay in the second-level cache, and the streams, a
+ * quarter of this apart, do not start at the same place of a page (as 16,384 would), where they would compete. */
+#ifndef SEGMENT /* tests take a small one */
+#define SEGMENT 16400
+#endif
 
 typedef struct {
     const int8_t *values; /* [width], zeros beyond d */
     __m256i start;        /* minus 128 × the sum of each lane, modulo 2^16: takes back what the database has added */
-    float step;
-    size_t width;
+    float step, weight;
 } ScanQuery;
 
-static ScanQuery arrange(const int8_t *values, float step, size_t width)
+/* Images `from` up to `to`, and their tokens: a stretch of the array, or a list. */
+typedef struct {
+    int64_t from, to, first, count;
+    int64_t *listed; /* [count], or NULL: first, first + 1, … */
+    int32_t *sums;   /* [queries, count up to a multiple of 4] */
+    float *values;   /* [count] */
+    uint8_t *room;   /* [4, width], zeros beyond d */
+} Segment;
+
+static ScanQuery arrange(const int8_t *values, float step, float weight, size_t width)
 {
     __m256i sum = _mm256_setzero_si256();
     for (size_t k = 0; k < width; k += 32)
         sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(_mm256_set1_epi8(1),
                                                          _mm256_loadu_si256((const __m256i *)(values + k))));
-    const ScanQuery query = {values, _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_slli_epi16(sum, 7)), step, width};
+    const __m256i start = _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_slli_epi16(sum, 7));
+    const ScanQuery query = {values, start, step, weight};
     return query;
 }
 
 /* Four sums of 32 bits. Each row is read `width` bytes wide: what lies beyond d meets zeros. */
-INLINE __m128i dot_four(const ScanQuery *query, const uint8_t *row, size_t d)
+INLINE __m128i dot_four(const ScanQuery *query, const uint8_t *const row[4], size_t width)
 {
     __m256i sum[4];
     UNROLL for (int i = 0; i < 4; i++) sum[i] = query->start;
-    for (size_t k = 0; k < query->width; k += 32) {
+    for (size_t k = 0; k < width; k += 32) {
         const __m256i values = _mm256_loadu_si256((const __m256i *)(query->values + k));
         UNROLL for (int i = 0; i < 4; i++)
         {
-            const __m256i bytes = _mm256_loadu_si256((const __m256i *)(row + (size_t)i * d + k));
+            const __m256i bytes = _mm256_loadu_si256((const __m256i *)(row[i] + k));
             sum[i] = _mm256_add_epi16(sum[i], _mm256_maddubs_epi16(bytes, values));
         }
     }
@@ -46,28 +59,98 @@ INLINE __m128i dot_four(const ScanQuery *query, const uint8_t *row, size_t d)
     return _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
 }
 
-/* values[count]: the dot products of tokens first, first + 1, … The last ones are copied to `room` before they are
- * read `width` bytes wide, since nothing lies behind them. */
-static void score_run(const ScanQuery *query, const ByteTokens *tokens, size_t d, int64_t first, int64_t count,
-                      uint8_t *room, float *values)
+/* The streams are as long as each other; beyond the last token, the last one is summed up again.
+ * A token at the end of the array is copied before it is read `width` bytes wide, since nothing lies behind it. */
+static void sum_tokens(const Segment *segment, const ScanQuery *queries, int64_t count, const ByteTokens *tokens,
+                       size_t d, size_t width)
 {
-    const size_t all = (size_t)tokens->count * d;
-    for (int64_t t = 0; t < count; t += 4) {
-        const int64_t left = count - t < 4 ? count - t : 4;
-        const size_t at = (size_t)(first + t) * d;
-        const uint8_t *row = tokens->values + at;
-        for (size_t byte = 0; byte < 4 * d; byte += 64)
-            _mm_prefetch((const char *)row + AHEAD + byte, _MM_HINT_T0);
-        if (at + 3 * d + query->width > all)
-            row = memcpy(room, row, (size_t)left * d);
-        const __m128 sums = _mm_cvtepi32_ps(dot_four(query, row, d));
-        float steps[4] = {0}, shifts[4] = {0}, four[4];
-        memcpy(steps, tokens->steps + first + t, (size_t)left * sizeof(float));
-        memcpy(shifts, tokens->shifts + first + t, (size_t)left * sizeof(float));
-        const __m128 scale = _mm_mul_ps(_mm_set1_ps(query->step), _mm_loadu_ps(steps));
-        _mm_storeu_ps(four, _mm_fmadd_ps(sums, scale, _mm_loadu_ps(shifts)));
-        memcpy(values + t, four, (size_t)left * sizeof(float));
+    const size_t last = (size_t)tokens->count * d;
+    const int64_t stream = (segment->count + 3) / 4;
+    for (int64_t t = 0; t < stream; t++) {
+        const uint8_t *row[4];
+        UNROLL for (int i = 0; i < 4; i++)
+        {
+            const int64_t number = i * stream + t < segment->count ? i * stream + t : segment->count - 1;
+            const size_t at = (size_t)(segment->listed ? segment->listed[number] : segment->first + number) * d;
+            row[i] = tokens->values + at;
+            if (at + width > last)
+                row[i] = memcpy(segment->room + (size_t)i * width, row[i], d);
+        }
+        for (int64_t q = 0; q < count; q++) {
+            const __m128i four = dot_four(&queries[q], row, width);
+            int32_t *sums = segment->sums + q * 4 * stream + t;
+            sums[0] = _mm_extract_epi32(four, 0);
+            sums[stream] = _mm_extract_epi32(four, 1);
+            sums[2 * stream] = _mm_extract_epi32(four, 2);
+            sums[3 * stream] = _mm_extract_epi32(four, 3);
+        }
     }
+}
+
+static void scale_sums(const Segment *segment, const int32_t *sums, float step, const ByteTokens *tokens)
+{
+    const float *steps = tokens->steps + segment->first, *shifts = tokens->shifts + segment->first;
+    if (segment->listed)
+        for (int64_t t = 0; t < segment->count; t++)
+            segment->values[t] = fmaf((float)sums[t], step * tokens->steps[segment->listed[t]],
+                                      tokens->shifts[segment->listed[t]]);
+    else
+        for (int64_t t = 0; t < segment->count; t++)
+            segment->values[t] = fmaf((float)sums[t], step * steps[t], shifts[t]);
+}
+
+static int have_one_each(const Images *images, const Segment *segment)
+{
+    int64_t other = 0;
+    for (int64_t i = segment->from; i < segment->to && !images->rows; i++)
+        other |= images->offsets[i + 1] - images->offsets[i] - 1;
+    return !images->rows && !other;
+}
+
+/* Adds weight × the best of each image's values to its score. One token an image is common, and worth a plain loop. */
+static void add_best(const Segment *segment, const Images *images, float weight, float *out)
+{
+    if (have_one_each(images, segment)) {
+        for (int64_t i = 0; i < segment->count; i++)
+            out[segment->from + i] += weight * segment->values[i];
+        return;
+    }
+    const float *value = segment->values;
+    for (int64_t i = segment->from; i < segment->to; i++) {
+        const int64_t row = image_row(images, i);
+        float best = -INFINITY;
+        for (const float *end = value + images->offsets[row + 1] - images->offsets[row]; value < end; value++)
+            best = *value > best ? *value : best;
+        out[i] += weight * best;
+    }
+}
+
+static int64_t count_tokens(const Images *images, int64_t from, int64_t to)
+{
+    if (!images->rows)
+        return images->offsets[to] - images->offsets[from];
+    int64_t tokens = 0;
+    for (int64_t i = from; i < to; i++)
+        tokens += images->offsets[images->rows[i] + 1] - images->offsets[images->rows[i]];
+    return tokens;
+}
+
+/* As many images as have at most SEGMENT tokens together, or one that has more by itself. */
+static void open_segment(Segment *segment, const Images *images, int64_t from)
+{
+    int64_t to = images->end - from < SEGMENT ? images->end : from + SEGMENT;
+    while (to - from > 1 && count_tokens(images, from, to) > SEGMENT)
+        to = from + (to - from) / 2;
+    segment->from = from;
+    segment->to = to;
+    segment->first = images->offsets[image_row(images, from)];
+    segment->count = count_tokens(images, from, to);
+    if (!images->rows)
+        return;
+    int64_t *token = segment->listed;
+    for (int64_t i = from; i < to; i++)
+        for (int64_t t = images->offsets[images->rows[i]]; t < images->offsets[images->rows[i] + 1]; t++)
+            *token++ = t;
 }
 
 static int64_t longest(const Images *images)
@@ -80,44 +163,33 @@ static int64_t longest(const Images *images)
     return most;
 }
 
-/* Where the run that starts with image i ends: neighbours in the file go together as long as their tokens are few. */
-static int64_t find_run(const Images *images, int64_t i, int64_t tokens)
-{
-    if (images->rows)
-        return i + 1;
-    int64_t end = i + 1;
-    while (end < images->end && images->offsets[end + 1] - images->offsets[i] <= tokens)
-        end++;
-    return end;
-}
-
 int scan_int8(const int8_t *query, const float *steps, const float *weights, int64_t count, size_t width,
               const ByteTokens *tokens, size_t d, const Images *images, float *out)
 {
-    const int64_t most = longest(images), few = RUN_BYTES / (int64_t)d + 4;
-    uint8_t *room = calloc(3 * d + width, 1);
-    float *values = malloc((size_t)(most > few ? most : few) * sizeof(float));
-    ScanQuery *arranged = _mm_malloc((size_t)count * sizeof(ScanQuery), 32);
-    const int failed = !(room && values && arranged);
+    const int64_t most = longest(images);
+    const size_t size = (size_t)(most > SEGMENT ? most : SEGMENT) + 3;
+    Segment segment = {0};
+    segment.listed = images->rows ? malloc(size * sizeof(int64_t)) : NULL;
+    segment.sums = malloc((size_t)count * size * sizeof(int32_t));
+    segment.values = malloc(size * sizeof(float));
+    segment.room = calloc(4 * width, 1);
+    ScanQuery *queries = _mm_malloc((size_t)count * sizeof(ScanQuery), 32);
+    const int failed = (images->rows && !segment.listed) || !segment.sums || !segment.values || !segment.room || !queries;
     for (int64_t q = 0; q < count && !failed; q++)
-        arranged[q] = arrange(query + (size_t)q * width, steps[q], width);
-    for (int64_t i = images->begin, next; i < images->end && !failed; i = next) {
-        next = find_run(images, i, few);
-        const int64_t first = images->offsets[image_row(images, i)];
-        const int64_t last = images->offsets[image_row(images, next - 1) + 1];
+        queries[q] = arrange(query + (size_t)q * width, steps[q], weights[q], width);
+    for (int64_t from = images->begin; from < images->end && !failed; from = segment.to) {
+        open_segment(&segment, images, from);
+        sum_tokens(&segment, queries, count, tokens, d, width);
+        memset(out + segment.from, 0, (size_t)(segment.to - segment.from) * sizeof(float));
         for (int64_t q = 0; q < count; q++) {
-            score_run(&arranged[q], tokens, d, first, last - first, room, values);
-            for (int64_t j = i; j < next; j++) {
-                const int64_t row = image_row(images, j);
-                float best = -INFINITY;
-                for (int64_t t = images->offsets[row] - first; t < images->offsets[row + 1] - first; t++)
-                    best = values[t] > best ? values[t] : best;
-                out[j] = (q ? out[j] : 0.0f) + weights[q] * best;
-            }
+            scale_sums(&segment, segment.sums + q * 4 * ((segment.count + 3) / 4), queries[q].step, tokens);
+            add_best(&segment, images, queries[q].weight, out);
         }
     }
-    free(room);
-    free(values);
-    _mm_free(arranged);
+    free(segment.listed);
+    free(segment.sums);
+    free(segment.values);
+    free(segment.room);
+    _mm_free(queries);
     return failed;
 }

@@ -7,7 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 # Multiply-adds that are worth a thread of their own: some milliseconds, against a tenth of one to start it.
 SMALL = 200_000_000
-PIECES = 4  # a thread: a core that is busy with something else holds up only a piece
+# A core that is busy with something else holds up only the piece that it has: a millisecond or two of work, against
+# some microseconds to fetch the next one.
+PIECE = 50_000_000
+MOST_PIECES = 16  # a thread
 
 
 def run_split(call: Callable[[int, int], object], images: int, work: int, threads: int | None) -> None:
@@ -16,7 +19,7 @@ def run_split(call: Callable[[int, int], object], images: int, work: int, thread
     if workers <= 1:
         call(0, images)
         return
-    pieces = min(workers * PIECES, images)
+    pieces = min(work // PIECE, workers * MOST_PIECES, images)
     bounds = [images * piece // pieces for piece in range(pieces + 1)]
     with ThreadPoolExecutor(workers) as pool:
         for finished in [pool.submit(call, begin, end) for begin, end in itertools.pairwise(bounds)]:

@@ -1,15 +1,16 @@
 """Signals → the probability that query and image show the very same thing.
 
-Logistic: log-odds = bias + Σ_s weight_s · f(x_s), where f is log(1 + x) for the signals in LOGARITHMIC and x for
-similarities. A signal that is missing counts as 0: what was not verified has no inliers. A calibration belongs to
-the signals it was fitted on, e.g. ("asmk", "standout", "inliers"). The shipped ones were fitted by
-`benchmarks/fit_calibration.py` on known pairs; `resight calibrate` fits one on a collection's own pairs.
+Logistic: log-odds = bias + Σ_s weight_s · f(x_s), where f is log(1 + x) for the signals in LOGARITHMIC, the same of
+what exceeds UNREMARKABLE for how far one of several branches stands out, and x for similarities. A signal that is
+missing counts as 0: what was not verified has no inliers. A calibration belongs to the signals it was fitted on, e.g.
+("asmk", "standout", "inliers"), and where it uses the similarity of a learnt encoder, to that encoding. The shipped
+ones were fitted by `benchmarks/fit_calibration.py` on known pairs; `resight calibrate` fits one on a collection's own.
 """
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,9 @@ from resight.errors import InputError
 from resight.types import Ranking
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
+# The best of thirty wrong candidates usually stands out by less than this. A branch to which the query means nothing
+# (local features at night) would otherwise outvote the one that knows the answer.
+UNREMARKABLE = 5.0
 WITHOUT, WITH_PRIOR = 1e-2, 0.5  # strength of the pull towards 0, and towards the prior
 SHIPPED = Path(__file__).with_name("calibration.json")
 Signals = Mapping[str, float]
@@ -30,6 +34,7 @@ class Calibration:
     weights: Mapping[str, float]
     pairs: int = 0  # known pairs it was fitted on
     same: int = 0  # of which show the same thing
+    spaces: Mapping[str, str] = field(default_factory=dict)  # score → the encoding without which it means nothing
 
     def log_odds(self, signals: Signals) -> float:
         return self.bias + sum(weight * _shape(name, signals.get(name, 0.0)) for name, weight in self.weights.items())
@@ -53,14 +58,26 @@ def apply(ranking: Ranking, calibration: Calibration | None) -> Ranking:
     return replace(ranking, ids=ids, scores=scores, probabilities=probabilities)
 
 
-def choose(names: Iterable[str], own: Path | None = None) -> Calibration | None:
-    """The calibration for these signals: the collection's own, else the shipped one, else none."""
-    wanted = frozenset(names)
+def choose(
+    names: Iterable[str], own: Path | None = None, scores: Mapping[str, str] | None = None
+) -> Calibration | None:
+    """The calibration for these signals: the collection's own, else the shipped one, else none.
+
+    It has to know every one of `names`. The branches' `scores`, given with their spaces, may be in it too; they need
+    not be, because how far a score stands out means the same for every encoder, which the score itself does not.
+    """
+    spaces = scores or {}
+    needed = frozenset(names)
     for path in (own, SHIPPED):
         if path is not None and path.is_file():
-            for calibration in load(path):
-                if frozenset(calibration.weights) == wanted:
-                    return calibration
+            fitting = [
+                entry
+                for entry in load(path)
+                if needed <= entry.weights.keys() <= needed | spaces.keys()
+                and all(spaces.get(name) == space for name, space in entry.spaces.items())
+            ]
+            if fitting:
+                return max(fitting, key=lambda entry: len(entry.weights))
     return None
 
 
@@ -105,6 +122,7 @@ def load(path: Path) -> list[Calibration]:
                 {str(name): float(weight) for name, weight in entry["weights"].items()},
                 int(entry["pairs"]),
                 int(entry["same"]),
+                {str(name): str(space) for name, space in entry.get("spaces", {}).items()},
             )
             for entry in json.loads(path.read_text(encoding="utf-8"))
         ]
@@ -119,6 +137,8 @@ def save(calibrations: Sequence[Calibration], path: Path) -> None:
 
 
 def _shape(name: str, value: float) -> float:
+    if name.endswith("_standout"):
+        return math.log1p(max(value - UNREMARKABLE, 0.0))
     return math.log1p(value) if name in LOGARITHMIC else value
 
 

@@ -1,23 +1,40 @@
-"""Where the thing is: the query's outline through the verified transform, as a box clipped to the image.
+"""Where the thing is, as a box clipped to the image.
 
-With a fundamental matrix, which maps points to lines, it is the box around the matched points.
+With a verified transform: the query's outline through it. With a fundamental matrix, which maps points to lines: the
+box around the matched points. Without either, for an image that was compared by tokens: the area that they support
+best.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from resight.search.plausibility import corners, map_points
-from resight.types import Box, Match, Query, Ranking
+from resight.search.rerankers import Gallery
+from resight.search.token_support import find_supported_box, find_token_branch, match_tokens
+from resight.types import Box, Descriptors, Match, Query, Ranking
+
+BY_TOKENS = 30  # of the first answers: their tokens have to be read
+
+Sizes = Callable[[Sequence[str]], Mapping[str, tuple[int, int]]]  # ids → width, height of the originals
 
 
-def locate(query: Query, ranking: Ranking, sizes: Mapping[str, tuple[int, int]]) -> Ranking:
-    boxes = {
-        name: box
-        for name, match in ranking.matches.items()
-        if name in sizes and (box := find_box(match, query.outline, sizes[name])) is not None
-    }
+def locate(query: Query, ranking: Ranking, gallery: Gallery, sizes: Sizes) -> Ranking:
+    branch = find_token_branch(query)
+    matched = [name for name in ranking.ids if name in ranking.matches]
+    rest = [name for name in ranking.ids[:BY_TOKENS] if branch is not None and name not in ranking.boxes]
+    known = sizes(list(dict.fromkeys([*matched, *rest])))
+    boxes: dict[str, Box] = {}
+    for name in matched:
+        if (box := find_box(ranking.matches[name], query.outline, known[name])) is not None:
+            boxes[name] = box
+    left = [name for name in rest if name not in boxes]
+    if branch is not None and left:
+        for image in split(gallery.descriptors(branch, left)):
+            tokens = match_tokens(query.descriptors[branch], image)
+            if tokens and (box := find_supported_box(tokens, known[tokens.image_id])) is not None:
+                boxes[tokens.image_id] = box
     return replace(ranking, boxes={**ranking.boxes, **boxes})
 
 
@@ -29,3 +46,18 @@ def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
     if not (high > low).all():
         return None
     return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+
+def split(chunks: Iterator[Descriptors]) -> Iterator[Descriptors]:
+    """Token rows of many images, image by image."""
+    for chunk in chunks:
+        for owner, name in enumerate(chunk.ids):
+            rows = slice(*np.searchsorted(chunk.owners, (owner, owner + 1)))
+            yield Descriptors(
+                (name,),
+                chunk.vectors[rows],
+                np.zeros(len(chunk.vectors[rows]), np.int32),
+                boxes=None if chunk.boxes is None else chunk.boxes[rows],
+                seeds=None if chunk.seeds is None else chunk.seeds[rows],
+                space=chunk.space,
+            )

@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol, cast
 from resight import plugins
 from resight.types import Attribute, Descriptors, ImageRef
 
-Field = Literal["boxes", "weights", "points", "words"]
-FIELDS: tuple[Field, ...] = ("boxes", "weights", "points", "words")
+Field = Literal["boxes", "weights", "points", "words", "seeds"]
+FIELDS: tuple[Field, ...] = ("boxes", "weights", "points", "words", "seeds")
 KEEP = timedelta(hours=1)
 
 
@@ -69,7 +69,8 @@ class Reader(Protocol):
     ) -> Iterator[Descriptors]:
         """Rows of one branch, `batch` images at a time; images and their order as in `metadata`.
 
-        Of the optional parts only `fields` are read; the others are None.
+        Of the optional parts only `fields` are read; the others, and those that a store made before there was such a
+        part cannot hold, are None.
         """
 
     def refresh(self) -> bool:

@@ -56,6 +56,7 @@ class LanceStore:
         self._snapshot: Snapshot | None = None
         self._known: tuple[int, set[str]] | None = None  # version and its ids, so that a write need not read them
         self.layout = read_layout(table.schema)
+        self._columns = frozenset(table.schema.names)
 
     def __len__(self) -> int:
         return len(self._current().rows)
@@ -75,6 +76,7 @@ class LanceStore:
         if branch not in range(len(self.layout)):
             raise CollectionError(f"no branch {branch}", expected=f"0 to {len(self.layout) - 1}", actual=str(branch))
         snapshot = self._current()
+        fields = [name for name in fields if column(branch, name) in self._columns]
         columns = [column(branch, name) for name in ("count", "vectors", *fields)]
         return (
             decode_descriptors(*snapshot.fetch(part, columns), tuple(part), branch, self.layout[branch], fields)

@@ -145,7 +145,7 @@ def test_whatever_the_settings_every_token_is_seed_or_fully_shared_out(
     assert np.array_equal(vectors, again)
 
 
-def test_a_box_holds_the_seeds_patch_and_those_of_its_members():
+def test_a_box_holds_the_seeds_patch_and_those_of_its_members_and_the_seeds_own_is_kept_too():
     # A 4 × 4 grid over 80 × 40 pixels; the seeds are the corners 0 and 15, patch 5 goes to the first.
     directions = np.zeros((16, 3), np.float32)
     directions[:, 2] = 1
@@ -160,6 +160,7 @@ def test_a_box_holds_the_seeds_patch_and_those_of_its_members():
     )
     rows = descriptors.build("aggregated", k=3, seeds="attention").describe(features, "database")
     assert rows.boxes.tolist() == [[0, 0, 40, 20], [60, 30, 80, 40], [0, 0, 80, 40]]
+    assert rows.seeds.tolist() == [[0, 0, 20, 10], [60, 30, 80, 40], [40, 30, 60, 40]]
     assert rows.owners.tolist() == [0, 0, 0]
 
 
@@ -188,3 +189,21 @@ def test_settings_that_mean_nothing_are_refused(settings: dict[str, object]):
 def test_key_points_are_refused():
     with pytest.raises(RecipeError, match="grid of patches"):
         descriptors.build("aggregated").describe(keypoint_features([[1, 0]]), "database")
+
+
+def test_an_image_whose_tokens_are_all_alike_gets_none():
+    # Mean cosines: 1 for four equal tokens, 1/2 for two and two at right angles.
+    tokens = np.array([[[1, 0]] * 4, [[1, 0]] * 2 + [[0, 1]] * 2], np.float32)
+    features = Features(("blank", "scene"), tokens, np.array([[20, 20]] * 2, np.int32), grid=(2, 2))
+    rows = descriptors.build("aggregated", k=2, blank=0.6).describe(features, "database")
+    assert rows.ids == ("blank", "scene")
+    assert rows.owners.tolist() == [1, 1]
+    assert rows.vectors.shape == rows.boxes[:, :2].shape == rows.seeds[:, :2].shape == (2, 2)
+    kept = descriptors.build("aggregated", k=2).describe(features, "database")
+    assert kept.owners.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("blank", [1.1, -2.0, float("nan")])
+def test_a_limit_that_is_no_cosine_is_refused(blank: float):
+    with pytest.raises(RecipeError, match="blank"):
+        descriptors.build("aggregated", blank=blank)

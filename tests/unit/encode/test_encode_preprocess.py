@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from builders import fill_picture, make_picture
 
-from resight.encode.preprocess import Statistics, crop, prepare
+from resight.encode.preprocess import Statistics, choose_input, crop, prepare
 
 HALVES = Statistics((100, 110, 120), (2, 4, 8))
 
@@ -54,3 +54,31 @@ def test_a_picture_of_any_shape_fills_the_input(width: int, height: int, fit: st
     planes, _ = prepare(fill_picture(width, height, grey=110), 24, 16, fit, HALVES)
     assert planes.shape == (1, 3, 16, 24)
     assert (planes[0, 1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "size", "cell", "chosen"),
+    [
+        (100, 100, 224, 32, (224, 224)),
+        (300, 100, 224, 32, (384, 128)),  # 224 · √3 = 388, 224 / √3 = 129
+        (100, 300, 224, 32, (128, 384)),
+        (1600, 900, 224, 14, (294, 168)),  # 224 · 4/3 = 298.7, 224 · 3/4 = 168
+        (5000, 1, 224, 14, (3584, 14)),  # one row of as many cells as the square has
+        (1, 5000, 32, 32, (32, 32)),
+    ],
+)
+def test_keep_takes_whole_cells_in_the_pictures_proportions(
+    width: int, height: int, size: int, cell: int, chosen: tuple[int, int]
+):
+    assert choose_input(fill_picture(width, height), size, cell, "keep") == chosen
+
+
+def test_squash_and_crop_take_the_square_whatever_the_picture():
+    panorama = fill_picture(300, 100)
+    assert choose_input(panorama, 225, 32, "squash") == choose_input(panorama, 225, 32, "crop") == (225, 225)
+
+
+def test_what_a_panorama_covers_follows_from_the_fit():
+    panorama = make_picture(np.zeros((100, 300, 3), np.uint8), size=(1200, 400))
+    covered = {fit: prepare(panorama, 30, 30, fit, HALVES)[1] for fit in ("squash", "crop", "keep")}
+    assert covered == {"squash": (0, 0, 1200, 400), "crop": (400, 0, 800, 400), "keep": (0, 0, 1200, 400)}

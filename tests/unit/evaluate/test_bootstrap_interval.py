@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.evaluate.significance import bootstrap_interval
+from resight.evaluate.significance import bootstrap_interval, paired_interval
 
 
 def test_equal_values_leave_no_doubt() -> None:
@@ -48,3 +48,19 @@ def test_no_values_give_nan() -> None:
 def test_impossible_settings_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(InputError):
         bootstrap_interval([0.5], np.random.default_rng(0), **settings)  # type: ignore[arg-type]
+
+
+def test_a_pair_of_runs_that_differ_alike_on_every_query_leaves_no_doubt() -> None:
+    interval = paired_interval([0.2, 0.7, 1.0], [0.1, 0.6, 0.9], np.random.default_rng(0))
+    assert interval == pytest.approx((0.1, 0.1))
+
+
+def test_the_paired_interval_is_that_of_the_differences() -> None:
+    first, second = np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.0, 0.0, 1.0, math.nan])
+    paired = paired_interval(first, second, np.random.default_rng(5))
+    assert paired == bootstrap_interval([1.0, 0.0, 0.0], np.random.default_rng(5))
+
+
+def test_runs_of_different_queries_cannot_be_paired() -> None:
+    with pytest.raises(InputError, match="pair"):
+        paired_interval([1.0, 0.0], [1.0], np.random.default_rng(0))

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from resight.explain.page import HitView, QueryView, Section, render, render_many, shrink
-from resight.types import Evidence, Hit, Match
+from resight.types import Evidence, Hit, Match, TokenMatches
 
 HOSTILE = '"><script>alert(1)</script>'
 
@@ -19,9 +19,12 @@ def query(name: str = "query.jpg", height: int = 60, width: int = 80, box=None) 
     return QueryView(name, np.full((height, width, 3), 90, np.uint8), (800, 600), box)
 
 
-def view(name: str, probability: float, *, box=None, points: int = 0, heat: bool = False, **more) -> HitView:
+def view(
+    name: str, probability: float, *, box=None, points: int = 0, heat: bool = False, tokens=None, **more
+) -> HitView:
     match = Match("q", name, points, np.eye(3), np.full((points, 4), 30, np.float32), tentative=99) if points else None
-    evidence = Evidence("q", name, match=match, heat=np.eye(3, dtype=np.float32) if heat else None)
+    warmth = np.eye(3, dtype=np.float32) if heat else None
+    evidence = Evidence("q", name, match=match, heat=warmth, query_heat=warmth, tokens=tokens)
     hit = Hit(name, Path("photos") / f"{name}.jpg", 0.5, probability, box=box, **more)
     return HitView(hit, np.full((60, 80, 3), 140, np.uint8), (800, 600), evidence)
 
@@ -115,9 +118,40 @@ def test_facts_of_an_answer_are_shown():
 
 def test_why_shows_lines_and_heat_when_there_is_evidence():
     captions = Outline(render(query(), [view("a", 0.9, points=70, heat=True)])).said("figcaption")
-    assert len(captions) == 2
+    assert [caption.partition(":")[0] for caption in captions[1:]] == ["Query", "Answer"]
     assert "60 of 70 pairs" in captions[0]
     assert Outline(render(query(), [view("a", 0.9)])).said("figcaption") == []
+
+
+def pair_tokens(*support: float) -> TokenMatches:
+    """So many tokens in a row, each matching its own counterpart."""
+    x = np.arange(len(support), dtype=np.float32) * 200
+    boxes = np.stack([x, x, x + 100, x + 100], axis=1)
+    pairs, strength = np.stack([np.arange(len(x))] * 2, axis=1), np.array(support, np.float32)
+    return TokenMatches("q", "a", pairs, strength, strength, boxes, boxes, boxes, boxes)
+
+
+def test_why_shows_query_and_answer_with_the_parts_that_matched():
+    outline = Outline(render(query(), [view("a", 0.9, tokens=pair_tokens(0.3, 0.2, 0.1))]))
+    assert outline.said("figcaption") == [
+        "Query: the 3 parts that matched best.",
+        "Answer: what they matched, under the same numbers.",
+    ]
+    assert [image["alt"] for image in outline.all("img")][2:] == [
+        "The query with the 3 parts that matched best, numbered",
+        "a with what they matched",
+    ]
+
+
+def test_tokens_that_support_nothing_are_not_shown():
+    assert Outline(render(query(), [view("a", 0.9, tokens=pair_tokens(0.0))])).said("figcaption") == []
+
+
+def test_without_a_calibration_nothing_is_called_likely():
+    page = " ".join(render(query(), [view("a", None), view("b", None)]).split())
+    assert "How likely each shows the very same thing is not known" in page
+    assert "likely show" not in page.replace("How likely each shows", "")
+    assert 'class="chance"' not in page
 
 
 def test_every_picture_has_an_alternative_text_and_its_size():

@@ -243,6 +243,11 @@ int main(int count, char **arguments)
         fuzz_tables(4);
         fuzz_tables(8);
     }
+    uint8_t *bytes = make(1000, 1);
+    for (size_t size = 0; size < 1000; size++)
+        if (peak_read(bytes + 1000 - size, size) > (double)size)
+            return 1;
+    free(bytes);
     if (peak_fp32(10) <= 0 || peak_int8(10) <= 0)
         return 1;
     printf("%ld rounds\n", rounds);

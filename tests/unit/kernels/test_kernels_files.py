@@ -168,3 +168,53 @@ def test_a_folder_without_a_pack_is_named(tmp_path: Path, folder: Path) -> None:
     shutil.rmtree(folder)
     with pytest.raises(InputError, match="no pack"):
         kernels.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("codes.steps", lambda array: array.astype(np.float64)),
+        ("codes.steps", lambda array: array[:-1]),
+        ("codes.errors", lambda array: array[:-1]),
+        ("reference.tokens", lambda array: array[:, :-4]),
+        ("offsets", lambda array: array[::-1]),
+    ],
+    ids=["another type", "fewer tokens", "fewer images", "other dimensions", "not in order"],
+)
+def test_arrays_that_do_not_belong_together_are_refused_whatever_the_header_says(
+    name: str, change: Any, folder: Path
+) -> None:
+    changed = np.ascontiguousarray(change(np.load(folder / f"{name}.npy")))
+    np.save(folder / f"{name}.npy", changed)
+    with pytest.raises(CollectionError, match="damaged"):
+        kernels.open(folder)
+    header = json.loads((folder / "header.json").read_text())
+    rewrite(folder, arrays={**header["arrays"], name: files.describe(changed)})
+    with pytest.raises(CollectionError, match="damaged") as refusal:
+        kernels.open(folder)
+    assert refusal.value.expected and refusal.value.actual and "kernels.pack" in refusal.value.fix
+
+
+@pytest.mark.parametrize("kind", ["fp32", "fp16", "int8", "pq"])
+def test_a_pack_made_in_a_scratch_folder_is_moved_and_gives_the_same_answers(tmp_path: Path, kind: str) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    mapped = np.lib.format.open_memmap(scratch / "tokens.npy", mode="w+", dtype=np.float32, shape=TOKENS.shape)
+    mapped[:] = TOKENS
+    packed = kernels.pack(mapped, OFFSETS, kind, scratch=scratch)
+    packed.save(tmp_path / "pack", scratch)
+    assert not (scratch / "tokens.npy").exists()
+    opened, plain = kernels.open(tmp_path / "pack", check=True), kernels.pack(TOKENS, OFFSETS, kind)
+    assert np.array_equal(opened.scores(QUERY), plain.scores(QUERY))
+    assert np.array_equal(opened.exact_scores(QUERY), plain.exact_scores(QUERY))
+
+
+def test_saving_leaves_files_of_other_folders_alone(tmp_path: Path) -> None:
+    mapped = np.lib.format.open_memmap(tmp_path / "mine.npy", mode="w+", dtype=np.float32, shape=TOKENS.shape)
+    mapped[:] = TOKENS
+    packed = kernels.pack(mapped, OFFSETS)
+    packed.save(tmp_path / "first")
+    packed.save(tmp_path / "second", tmp_path / "scratch")
+    assert np.array_equal(np.load(tmp_path / "mine.npy"), TOKENS)
+    mapped[:] = 1
+    assert np.array_equal(kernels.open(tmp_path / "first").exact_codes().arrays()["tokens"], TOKENS)

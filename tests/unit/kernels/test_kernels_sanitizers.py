@@ -24,6 +24,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("sanitized") / "fuzz_kernels"
     flags = ["-O1", "-g", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-function"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags += ["-DSEGMENT=9"]  # so that few tokens already make several segments of a scan
     assert COMPILER is not None
     command = [COMPILER, *flags, f"-I{SOURCES}", HERE / "fuzz_kernels.c", *KERNELS, "-o", built, "-lm"]
     finished = subprocess.run(command, capture_output=True, text=True)

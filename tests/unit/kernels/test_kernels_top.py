@@ -179,3 +179,13 @@ def test_cascades_of_different_images_or_of_nothing_are_refused() -> None:
         kernels.cascade([(kernels.pack(tokens, offsets, keep="none"), 5)])
     with pytest.raises(InputError, match="no query"):
         kernels.identity_rate(packed, [], 5)
+
+
+def test_a_cascade_among_some_images_finds_only_those() -> None:
+    tokens, offsets = make(np.random.default_rng(6), 100, 16, 4)
+    packed = kernels.pack(tokens, offsets)
+    among = [70, 3, 41, 3]
+    rows, scores, _ = kernels.cascade([(packed, 100)]).top(tokens[:4], 8, among=among)
+    truth = packed.exact_scores(tokens[:4])
+    assert rows.tolist() == sorted({3, 41, 70}, key=lambda row: -truth[row])
+    assert scores == pytest.approx(truth[rows], rel=1e-5)

@@ -174,3 +174,20 @@ def test_numpy_serves_when_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> No
     assert rows.tolist() == np.argsort(-plain)[:2].tolist()
     assert scores == pytest.approx(np.sort(plain)[::-1][:2])
     assert certificate is not None
+
+
+@compiled
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_scan_over_many_segments_gives_each_image_its_own_best(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    random = np.random.default_rng(count)
+    sizes = np.concatenate([np.ones(33_000, int), [0, 0, 17_000, 2], random.integers(0, 4, 2000), [0]])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])  # segments of single tokens, of one long image, and of a mixture
+    tokens = random.standard_normal((offsets[-1], 12)).astype(np.float32)
+    query = random.standard_normal((count, 12)).astype(np.float32)
+    packed = kernels.pack(tokens, offsets, kind="int8", keep="none")
+    rows = random.permutation(len(sizes))[:20_000]
+    for listed in (None, rows):
+        ours, twin = ask_both(monkeypatch, lambda listed=listed: packed.scores(query, rows=listed))
+        filled = (sizes if listed is None else sizes[listed]) > 0
+        assert np.array_equal(np.isfinite(ours), filled)
+        assert np.abs(ours[filled] - twin[filled]).max() <= allow(packed, query, tokens)

@@ -174,3 +174,31 @@ def test_the_calibration_is_chosen_by_its_signals_own_before_shipped(tmp_path: P
     assert choose(["asmk"], tmp_path / "missing.json") == alone
     assert choose(["vlad"], own) is None
     assert choose(["asmk", "inliers", "vlad"], own) is None
+
+
+def test_a_calibration_may_know_the_scores_or_leave_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shipped = tmp_path / "shipped.json"
+    monkeypatch.setattr(calibrations, "SHIPPED", shipped)
+    rough, fine = Calibration(0, {"standout": 1}), Calibration(0, {"standout": 1, "asmk": 1})
+    save([rough, fine], shipped)
+    assert choose(["standout"], scores={"asmk": "sift"}) == fine
+    assert choose(["standout"], scores={"tokens": "net"}) == rough
+    assert choose(["standout", "inliers"], scores={"asmk": "sift"}) is None  # it would forget what the reranker found
+
+
+def test_a_similarity_of_a_learnt_encoder_counts_for_that_encoding_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shipped = tmp_path / "shipped.json"
+    monkeypatch.setattr(calibrations, "SHIPPED", shipped)
+    tied = Calibration(0, {"standout": 1, "tokens": 1}, spaces={"tokens": "net #1"})
+    save([tied], shipped)
+    assert choose(["standout"], scores={"tokens": "net #1"}) == tied
+    assert choose(["standout"], scores={"tokens": "net #2"}) is None
+
+
+def test_of_several_branches_only_what_is_remarkable_counts():
+    # 5 and less is what wrong candidates reach; 12 counts as log(1 + 7).
+    calibration = Calibration(-1, {"asmk_standout": 2})
+    assert calibration.log_odds({"asmk_standout": 4.9}) == -1
+    assert calibration.log_odds({"asmk_standout": 12.0}) == pytest.approx(-1 + 2 * np.log(8))

@@ -6,8 +6,9 @@ import pytest
 from builders import global_rows
 
 from resight.search.calibration import Calibration
-from resight.search.pipeline import Pipeline, Shortlister, search, shortlist, standout
+from resight.search.pipeline import Pipeline, search
 from resight.search.rerankers import Gallery
+from resight.search.shortlist import Shortlister
 from resight.types import Descriptors, Match, Query, Ranking
 
 QUERY = Query("q", (100, 80), (10.0, 10.0, 50.0, 40.0), (global_rows("q", [[1]]), global_rows("q", [[2]])))
@@ -131,63 +132,3 @@ def test_an_empty_collection_gives_an_empty_answer():
     ranking = search(QUERY, make_pipeline({}), k=5)
     assert ranking.query_id == "q"
     assert ranking.ids == () and ranking.scores.shape == (0,)
-
-
-def test_branches_are_added_up_with_their_weights():
-    parts = [
-        Shortlister("vlad", 0, 2.0, FakeSearcher({"a": 0.5, "b": 0.25})),
-        Shortlister("asmk", 1, 0.5, FakeSearcher({"b": 1.0, "c": 0.5})),
-    ]
-    ranking = shortlist(QUERY, parts, 3, None)
-    assert ranking.ids == ("a", "b", "c")
-    assert ranking.scores.tolist() == [1.0, 1.0, 0.25]
-    assert [dict(ranking.signals[name]) for name in ranking.ids] == [
-        {"vlad": 0.5, "standout": 0},
-        {"vlad": 0.25, "asmk": 1.0, "standout": 0},
-        {"asmk": 0.5, "standout": 0},
-    ]
-
-
-def test_each_branch_is_asked_with_its_own_descriptors():
-    first, second = FakeSearcher({}), FakeSearcher({})
-    shortlist(QUERY, [Shortlister("y", 1, 1.0, second), Shortlister("x", 0, 1.0, first)], 3, None)
-    assert first.log[0][1] == [[1]]
-    assert second.log[0][1] == [[2]]
-
-
-def test_the_shortlist_has_no_more_than_its_depth_and_signals_for_no_others():
-    parts = [
-        Shortlister("x", 0, 1.0, FakeSearcher({"a": 3, "b": 1})),
-        Shortlister("y", 1, 1.0, FakeSearcher({"c": 2, "d": 1})),
-    ]
-    ranking = shortlist(QUERY, parts, 2, None)
-    assert ranking.ids == ("a", "c")
-    assert set(ranking.signals) == {"a", "c"}
-
-
-def test_standout_by_hand():
-    # The median is 3.5; the distances from it have the median 1: one unit of spread is 1.4826.
-    values = standout(np.array([9, 5, 4, 4, 3, 3, 2, 2], np.float32))
-    assert values == pytest.approx([5.5 / 1.4826, 1.5 / 1.4826, 0.5 / 1.4826, 0.5 / 1.4826, 0, 0, 0, 0], rel=1e-4)
-
-
-def test_standout_looks_at_the_first_thirty_only():
-    head = np.linspace(1, 0.5, 30, dtype=np.float32)
-    longer = np.concatenate([head, np.full(500, 0.01, np.float32)])
-    assert standout(longer)[:30] == pytest.approx(standout(head))
-    assert standout(longer)[30:] == [0] * 500
-
-
-@pytest.mark.parametrize("count", [0, 1, 7])
-def test_among_too_few_nothing_stands_out(count: int):
-    assert standout(np.arange(count, 0, -1, dtype=np.float32)) == [0] * count
-
-
-def test_among_equals_nothing_stands_out():
-    assert standout(np.ones(10, np.float32)) == [0] * 10
-
-
-def test_the_standout_reaches_the_signals():
-    scores = dict(zip("abcdefgh", [9.0, 5, 4, 4, 3, 3, 2, 2], strict=True))
-    ranking = shortlist(QUERY, [Shortlister("x", 0, 1.0, FakeSearcher(scores))], 8, None)
-    assert ranking.signals["a"]["standout"] == pytest.approx(5.5 / 1.4826, rel=1e-4)

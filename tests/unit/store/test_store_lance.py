@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import lancedb
 import numpy as np
 import pytest
 
@@ -159,3 +161,15 @@ def test_many_ids_are_removed_in_portions(tmp_path: Path, monkeypatch: pytest.Mo
     kept.write([make(str(number), rows=0) for number in range(11)])
     assert kept.remove([str(number) for number in range(1, 11)]) == 10
     assert [image.id for image in kept.metadata()] == ["0"]
+
+
+def test_a_table_from_before_tokens_kept_their_seeds_is_read_and_added_to(tmp_path: Path):
+    schema = make_schema(LAYOUT)
+    older = schema.remove(schema.get_field_index("b0_seeds"))
+    lancedb.connect(tmp_path).create_table(lance.TABLE, schema=older)
+    store = open_store(tmp_path)
+    tokens = replace(make("a").descriptors[0], seeds=np.zeros((len(make("a").descriptors[0]), 4), np.float32))
+    store.write([Record(make("a").image, (tokens,))])
+    (rows,) = store.descriptors(0)
+    assert rows.ids == ("a",)
+    assert rows.seeds is None

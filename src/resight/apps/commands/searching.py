@@ -1,7 +1,7 @@
 """`resight search`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from resight.apps import terminal
 from resight.apps.commands.adding import Json, Set
 from resight.errors import BoxError, InputError
 from resight.types import Box, Hit
+
+if TYPE_CHECKING:
+    from resight.collection import Collection
 
 
 def search(
@@ -26,17 +29,9 @@ def search(
     json: Json = False,
 ) -> None:
     """Find the same thing in a collection: which images, where in them, and how sure."""
-    from resight import recipe as recipes
-    from resight.collection import open_collection
-
     region = parse_numbers(box, 4, "--box", BoxError)
     circle = parse_numbers(near, 3, "--near", InputError)
-    opened = open_collection(collection, must_exist=True)
-    if settings:
-        table = recipes.to_table(opened.recipe)
-        for setting in settings:
-            recipes.apply(table, setting)
-        opened = open_collection(collection, recipes.parse(table), must_exist=True)
+    opened = open_to_search(collection, settings)
     answer = opened.ask(image, k, box=region, where=where or (), near=circle)  # type: ignore[arg-type]
     if html:
         from resight.apps.views import make_section
@@ -45,12 +40,34 @@ def search(
         terminal.write_text(html, render_many(f"resight: {image.name}", [make_section(answer, image)]))
     if json:
         return terminal.print_json(
-            {"query": str(image), "box": region, "hits": answer.hits, "seconds": answer.ranking.seconds}
+            {
+                "query": str(image),
+                "box": region,
+                "hits": answer.hits,
+                "seconds": answer.ranking.seconds,
+                "proof": answer.ranking.proof,
+            }
         )
     print_hits(f"{image.name} in {collection} ({len(opened):,} images)", answer.hits)
+    if answer.hits and answer.ranking.proof:
+        print(f"shortlist: {answer.ranking.proof}")
     if html:
         print(f"wrote {html}")
     return None
+
+
+def open_to_search(path: Path, settings: list[str] | None) -> "Collection":
+    """A collection that is there, with settings changed for this time."""
+    from resight import recipe as recipes
+    from resight.collection import open_collection
+
+    opened = open_collection(path, must_exist=True)
+    if not settings:
+        return opened
+    table = recipes.to_table(opened.recipe)
+    for setting in settings:
+        recipes.apply(table, setting)
+    return open_collection(path, recipes.parse(table), must_exist=True)
 
 
 def print_hits(title: str, hits: tuple[Hit, ...]) -> None:

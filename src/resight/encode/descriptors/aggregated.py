@@ -11,7 +11,9 @@ All tokens are brought to unit length first, so that none counts for more than a
                  the seed's weight being 1. A seed without members stays itself.
 
 Out: vectors [n, D] of unit length. The box of a token is that of its seed's patch and of all patches of which no
-other seed has a larger share. K above N gives all N tokens. Ties go to the token or seed that comes first.
+other seed has a larger share; the seed's own patch is kept beside it, since members may lie far apart. K above N
+gives all N tokens. Ties go to the token or seed that comes first. An image whose tokens are all alike (their mean cosine
+is above `blank`) shows nothing that could be found again: it gets no tokens, and so never serves as a comparison.
 """
 
 from collections.abc import Iterator
@@ -28,6 +30,7 @@ from resight.encode.descriptors.tokens import (
     to_unit_length,
 )
 from resight.errors import RecipeError
+from resight.plugins import check_range
 from resight.types import Descriptors, Features, FloatArray, IntArray, Role
 
 Seeds = Literal["fps", "attention"]
@@ -43,9 +46,11 @@ class Config:
     assignment: Assignment = "hard_top1"
     merge: Merge = "seed_plus_mean"
     temperature: float = 0.1  # of soft and dense assignment; lower is harder
+    blank: float = 1.0  # mean cosine of an image's tokens above which it gets none; depends on the encoder
 
 
 def build(config: Config) -> "Aggregated":
+    check_range("blank", config.blank, -1, 1)
     _check(config.k, config.seeds, config.assignment, config.merge, config.temperature)
     return Aggregated(config)
 
@@ -54,14 +59,14 @@ class Aggregated:
     def __init__(self, config: Config) -> None:
         self.fingerprint = (
             f"aggregated(k={config.k}, seeds={config.seeds}, assignment={config.assignment}, "
-            f"merge={config.merge}, temperature={config.temperature})"
+            f"merge={config.merge}, temperature={config.temperature}, blank={config.blank})"
         )
         self._config = config
 
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
         require_grid(features, "aggregated")
         settings = self._config
-        vectors, boxes = [], []
+        vectors, boxes, seeds = [], [], []
         for image, places in enumerate(box_patches(features)):
             attention = None if features.attention is None else features.attention[image]
             merged, members = aggregate(
@@ -73,14 +78,22 @@ class Aggregated:
                 settings.merge,
                 settings.temperature,
             )
-            vectors.append(merged)
-            boxes.append(surround(members, places))
+            kept = slice(0 if measure_likeness(features.patches[image]) > settings.blank else None)
+            vectors.append(merged[kept])
+            boxes.append(surround(members, places)[kept])
+            seeds.append(places[members.seeds][kept])
         return Descriptors(
             ids=features.ids,
             vectors=np.concatenate(vectors),
             owners=np.repeat(np.arange(len(vectors), dtype=np.int32), [len(rows) for rows in vectors]),
             boxes=np.concatenate(boxes),
+            seeds=np.concatenate(seeds),
         )
+
+
+def measure_likeness(tokens: FloatArray) -> float:
+    """The mean cosine of all pairs of tokens [N, D], each with itself included."""
+    return min(float(np.square(to_unit_length(tokens).mean(axis=0)).sum()), 1.0)
 
 
 @dataclass(frozen=True)

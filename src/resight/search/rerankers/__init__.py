@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from resight import plugins
-from resight.types import Descriptors, Query, Ranking
+from resight.index import Searcher
+from resight.types import Choice, Descriptors, Query, Ranking
 
 
 class Gallery(Protocol):
@@ -12,6 +13,10 @@ class Gallery(Protocol):
 
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         """The rows of these images, in this order, a few images at a time."""
+        ...
+
+    def searcher(self, branch: int, choice: Choice) -> Searcher:
+        """An index of the rows of a branch, made when it is not there."""
         ...
 
 

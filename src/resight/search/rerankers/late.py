@@ -2,66 +2,65 @@
 
 In: a shortlist by one vector an image, and a branch with many tokens an image. Adds the signal `late`, the mean over
 the query's tokens of the best dot product, which becomes the score of the candidates; the others keep their order
-below them.
+below them. Tokens come from an index of their own, which is mapped: only those of the candidates are read.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from resight import kernels
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.search.rerankers import Gallery
-from resight.types import Descriptors, FloatArray, Query, Ranking
+from resight.types import Choice, Query, Ranking
 
 
 @dataclass(frozen=True)
 class Config:
     candidates: int = 100
+    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how their tokens are kept
+    m: int = 0  # pq: parts of a token; 0: a quarter of the dimensions
+    bits: Literal[4, 8] = 4  # pq: of each part
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 1, 1_000_000)
 
 
 def build(config: Config) -> "Late":
-    return Late(config.candidates)
+    settings: dict[str, Any] = {"kind": config.kind, "keep": "none"}
+    # The index refuses what does not fit the kind; what was left alone is not its business.
+    settings |= {
+        name: getattr(config, name) for name in ("m", "bits") if getattr(config, name) != getattr(Config, name)
+    }
+    return Late(config.candidates, Choice("late", settings))
 
 
 class Late:
-    def __init__(self, candidates: int) -> None:
+    def __init__(self, candidates: int, index: Choice) -> None:
         self.candidates = candidates
         self.signals: tuple[str, ...] = ("late",)
+        self._index = index
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
         branch = _find_token_branch(query)
         looked_at = ranking.ids[: self.candidates]
-        late = dict(_score(query.descriptors[branch].vectors, gallery.descriptors(branch, looked_at)))
-        if not late:
+        if not looked_at:
             return ranking
-        # What was not looked at goes below, in its order: its scores are moved under the lowest of the others.
-        lowest = min(late.values())
-        rest = ranking.scores[len(looked_at) :]
-        moved = rest - (rest.max() if len(rest) else 0) + lowest - 1e-3
-        scores = np.concatenate([np.array([late[name] for name in looked_at], np.float32), moved]).astype(np.float32)
+        searcher = gallery.searcher(branch, self._index)
+        found = searcher.search(query.descriptors[branch], len(looked_at), frozenset(looked_at))
+        late = dict(zip(found.ids, found.scores.tolist(), strict=True))
+        scores = np.array([late.get(name, 0.0) for name in ranking.ids], np.float32)
+        rest = np.array([name not in late for name in ranking.ids])
+        if late and rest.any():
+            # What was not looked at goes below, in its order: its scores are moved under the lowest of the others.
+            scores[rest] = ranking.scores[rest] - ranking.scores[rest].max() + min(late.values()) - 1e-3
         order = np.argsort(-scores, kind="stable")
         signals = {
             name: {**ranking.signals.get(name, {}), **({"late": late[name]} if name in late else {})}
             for name in ranking.ids
         }
         return replace(ranking, ids=tuple(ranking.ids[row] for row in order), scores=scores[order], signals=signals)
-
-
-def _score(query: FloatArray, chunks: Iterator[Descriptors]) -> Iterator[tuple[str, float]]:
-    for chunk in chunks:
-        offsets = np.searchsorted(chunk.owners, np.arange(len(chunk.ids) + 1)).astype(np.int64)
-        if len(query) == 0 or len(chunk) == 0:
-            scores = np.zeros(len(chunk.ids), np.float32)
-        else:
-            scores = kernels.pack(chunk.vectors, offsets, kind="fp32").scores(query)
-        for name, score in zip(chunk.ids, scores.tolist(), strict=True):
-            yield name, score if np.isfinite(score) else 0.0
 
 
 def _find_token_branch(query: Query) -> int:

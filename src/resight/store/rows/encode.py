@@ -23,7 +23,8 @@ def encode(records: Sequence[Record], layout: Sequence[Layout], schema: Any) -> 
     for record in records:
         _check_record(record, layout)
         for name, value in (_encode_image(record.image) | _encode_descriptors(record.descriptors)).items():
-            columns[name].append(value)
+            if name in columns:  # a table of an earlier version lacks the parts that came later
+                columns[name].append(value)
     try:
         return pa.table(columns, schema=schema)
     except UnicodeEncodeError as error:

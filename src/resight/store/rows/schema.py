@@ -1,7 +1,8 @@
 """Layout ⇄ arrow schema: the columns of a table with one row an image.
 
 Branch b has the columns b{b}_count, b{b}_vectors, b{b}_boxes, …: the bytes of C-contiguous arrays, null where the
-descriptor has no such part. The layout travels in the schema's metadata, so it is created together with the table.
+descriptor has no such part; a table made before there was such a part has no such column. The
+layout travels in the schema's metadata, so it is created together with the table.
 """
 
 import json
@@ -24,6 +25,7 @@ FIELD_TYPES: dict[Field, tuple[type[Any], tuple[int, ...]]] = {  # dtype, and th
     "weights": (np.float32, ()),
     "points": (np.float32, (4,)),
     "words": (np.int32, ()),
+    "seeds": (np.float32, (4,)),
 }
 
 

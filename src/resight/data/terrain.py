@@ -1,0 +1,140 @@
+"""A map of heights on the Moon in, square hillshaded crops of it out.
+
+    terrain_32ppd_lon0-180_lat-60-60.png    16-bit grey: 32 pixels a degree, longitude 0 to 180, latitude -60 to 60
+
+The map's place is in its name. Rows run from north to south and columns from west to east, both in equal degrees, so
+that away from the equator the ground is stretched. A crop is the ground as seen from straight above its centre
+(orthographic projection), north up: craters are round in it.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from resight.data.hillshade import shade
+from resight.errors import ManifestError
+from resight.types import FloatArray
+
+NAME = re.compile(r"terrain_(\d+)ppd_lon(-?\d+)-(-?\d+)_lat(-?\d+)-(-?\d+)\.png")
+MOON_RADIUS = 1_737_400.0  # metres
+STEP = 2.0  # metres of height a grey value
+MARGIN = 3  # pixels around a crop's window, for slopes and interpolation at its edge
+PROBES = np.linspace(-0.5, 0.5, 9)
+
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Light:
+    azimuth: float  # degrees clockwise from north
+    altitude: float  # degrees above the horizon
+    exaggeration: float  # of heights
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a crop shows: a square with its centre at a place, `side` metres of ground wide."""
+
+    lat: float
+    lon: float
+    side: float
+
+
+@dataclass(frozen=True)
+class Terrain:
+    """A map's file and place; the heights are read by `read_heights`."""
+
+    path: Path
+    density: int  # pixels a degree
+    west: int
+    east: int
+    south: int
+    north: int
+
+    def holds(self, frame: Frame) -> bool:
+        """Whether all of a frame lies on the map."""
+        on_map = self.south < frame.lat < self.north and self.west < frame.lon < self.east
+        if not on_map or frame.side > MOON_RADIUS:  # from above, a wider one would not be all in sight
+            return False
+        across, up = np.meshgrid(PROBES * frame.side, PROBES * frame.side)
+        rows, columns = self._find_pixels(frame, across, up)
+        height, width = self.shape
+        return bool(
+            rows.min() >= MARGIN
+            and columns.min() >= MARGIN
+            and rows.max() <= height - 1 - MARGIN
+            and columns.max() <= width - 1 - MARGIN
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.north - self.south) * self.density, (self.east - self.west) * self.density
+
+    def read_heights(self) -> NDArray[np.uint16]:
+        """The whole map [H, W] in steps of STEP metres."""
+        try:
+            with Image.open(self.path) as image:
+                heights = np.array(image)
+        except (OSError, SyntaxError, ValueError) as error:
+            raise self._refuse("cannot be read", "a whole 16-bit PNG", str(error)) from error
+        if heights.dtype != np.uint16 or heights.shape != self.shape:
+            expected = f"16-bit grey of {self.shape[1]} × {self.shape[0]} pixels, as its name says"
+            actual = f"{heights.dtype} {' × '.join(map(str, heights.shape[::-1]))}"
+            raise self._refuse("is another map than its name says", expected, actual)
+        return heights
+
+    def cut(self, heights: NDArray[np.uint16], frame: Frame, light: Light, pixels: int) -> Pixels:
+        """The crop of a frame [pixels, pixels], shaded."""
+        steps = ((np.arange(pixels) + 0.5) / pixels - 0.5) * frame.side
+        across, up = np.meshgrid(steps, -steps)
+        rows, columns = self._find_pixels(frame, across, up)
+        top, left = (max(0, int(values.min()) - MARGIN) for values in (rows, columns))
+        bottom, right = (int(values.max()) + 2 + MARGIN for values in (rows, columns))
+        window = heights[top:bottom, left:right].astype(np.float32) * np.float32(STEP)
+        lats = np.radians(self.north - (np.arange(top, top + len(window)) + 0.5) / self.density)
+        metres = np.radians(1 / self.density) * MOON_RADIUS
+        bright = shade(
+            window, metres * np.cos(lats)[:, None], metres, light.azimuth, light.altitude, light.exaggeration
+        )
+        crop = cv2.remap(bright, _to_float(columns - left), _to_float(rows - top), cv2.INTER_CUBIC)
+        return np.asarray(np.clip(np.rint(crop * 255), 0, 255), np.uint8)
+
+    def _find_pixels(
+        self, frame: Frame, across: NDArray[np.float64], up: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Rows and columns of the map at points that lie metres east and north of a frame's centre."""
+        x, y = across / MOON_RADIUS, up / MOON_RADIUS
+        z = np.sqrt(1 - x**2 - y**2)
+        lat = np.radians(frame.lat)
+        lats = np.degrees(np.arcsin(z * np.sin(lat) + y * np.cos(lat)))
+        lons = frame.lon + np.degrees(np.arctan2(x, z * np.cos(lat) - y * np.sin(lat)))
+        return (self.north - lats) * self.density - 0.5, (lons - self.west) * self.density - 0.5
+
+    def _refuse(self, problem: str, expected: str, actual: str) -> ManifestError:
+        return ManifestError(
+            f"{self.path} {problem}", expected=expected, actual=actual, fix="put a whole copy of the map in its place"
+        )
+
+
+def find_terrain(folder: Path) -> Terrain:
+    """The map in a folder, by its name."""
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    found = [match for match in map(NAME.fullmatch, names) if match]
+    if len(found) != 1:
+        raise ManifestError(
+            f"there is no map of heights in {folder}" if not found else f"{folder} has more than one map of heights",
+            expected="one file such as terrain_32ppd_lon0-180_lat-60-60.png",
+            actual=", ".join(match.string for match in found) or f"{len(names)} files, none of such a name",
+            fix="give the folder that holds the map and the catalogue",
+        )
+    density, west, east, south, north = map(int, found[0].groups())
+    return Terrain(folder / found[0].string, density, west, east, south, north)
+
+
+def _to_float(values: NDArray[np.float64]) -> FloatArray:
+    return np.asarray(values, np.float32)

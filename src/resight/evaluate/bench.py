@@ -1,0 +1,167 @@
+"""A data set that is ready to be searched by many recipes: its database is encoded once, and each query once.
+
+In: a recipe that says how images are encoded, and the folder of its data set. Out: for each way to search them a
+RunResult, whose seconds are those of the search alone. All ways take turns on each query, and at being the first, so
+that whatever else the machine does in the meantime slows all of them alike.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from resight.collection import Collection, open_collection
+from resight.collection.adding import Progress
+from resight.data import sets
+from resight.errors import CollectionError, ManifestError, RecipeError
+from resight.evaluate import judge_all, metrics
+from resight.evaluate.results import JudgedQuery, RunResult
+from resight.search.pipeline import Pipeline, search
+from resight.types import Box, Dataset, Descriptors, ImageRef, Judgement, Query, Ranking, Recipe
+
+
+@dataclass(frozen=True)
+class Bench:
+    collection: Collection
+    dataset: Dataset
+    unreadable: tuple[str, ...]  # database images that could not be read
+    index_seconds: float
+
+    def pipeline(self, recipe: Recipe) -> Pipeline:
+        """The stages of a recipe whose branches are encoded as the collection's are."""
+        return Collection(self.collection.path, self.collection.description, recipe).pipeline
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to search: a recipe, its stages, and which of the collection's branches it knows (None: all)."""
+
+    recipe: Recipe
+    pipeline: Pipeline
+    branches: frozenset[int] | None = None
+
+
+@contextmanager
+def prepare(
+    recipe: Recipe, root: Path, *, keep: Path | None = None, progress: Progress | None = None
+) -> Iterator[Bench]:
+    """Encode the database of the recipe's data set; `keep` is where the collection stays for the next run."""
+    if recipe.data is None or not recipe.metrics:
+        raise RecipeError(
+            f"the recipe {recipe.name!r} cannot be evaluated",
+            expected="a recipe with data and metrics",
+            actual="no data" if recipe.data is None else "no metrics",
+            fix='e.g. data = "manifest" and metrics = ["recall@1", "ap"]',
+        )
+    for name in recipe.metrics:
+        metrics.build(name)  # an unknown one is refused before the images are encoded
+    dataset = sets.build(recipe.data.name, **recipe.data.settings).load(root)
+    if not any(_has_truth(dataset, query) for query in dataset.queries):
+        raise ManifestError(
+            f"{dataset.name} has no query with a positive",
+            expected="queries and their truth",
+            fix="docs/data.md tells how",
+        )
+    with _place(keep) as folder:
+        collection = open_collection(folder, recipe)
+        started = time.perf_counter()
+        report = collection.add(dataset.database, progress=progress)
+        _check_nothing_else(collection, dataset)
+        skipped = tuple(item.path for item in report.skipped)
+        yield Bench(collection, dataset, skipped, time.perf_counter() - started)
+
+
+def measure(bench: Bench, ways: Sequence[Way], by: str = "set", progress: Progress | None = None) -> list[RunResult]:
+    """Search every query in every way over the whole database, and judge each ranking by the recipe's metrics."""
+    queries = bench.dataset.queries
+    judged: list[list[JudgedQuery]] = [[] for _ in ways]
+    for done, ref in enumerate(queries, start=1):
+        started = time.perf_counter()
+        query = bench.collection.encode_query(ref)
+        encode_seconds = time.perf_counter() - started
+        for turn in range(len(ways)):
+            way, results = ways[(done + turn) % len(ways)], judged[(done + turn) % len(ways)]
+            known = hide_branches(query, way.branches)
+            started = time.perf_counter()
+            ranking = search(known, way.pipeline, len(bench.collection))
+            seconds = time.perf_counter() - started
+            values = _judge(bench, ref, ranking, way.recipe.metrics)
+            best = ranking.ids[0] if ranking.ids else ""
+            stratum = str(ref.attributes.get(by, ""))
+            probability = ranking.probabilities.get(best)
+            results.append(
+                JudgedQuery(ref.id, stratum, values, best, probability, seconds, encode_seconds, ranking.seconds)
+            )
+        if progress:
+            progress(done, len(queries))
+    return [
+        RunResult(
+            way.recipe,
+            bench.dataset.name,
+            len(bench.dataset.database),
+            way.recipe.metrics,
+            {name: metrics.build(name).convention for name in way.recipe.metrics},
+            tuple(results),
+            bench.unreadable,
+            bench.index_seconds,
+        )
+        for way, results in zip(ways, judged, strict=True)
+    ]
+
+
+def hide_branches(query: Query, known: frozenset[int] | None) -> Query:
+    """The query without the rows of other branches: stages that look for tokens or key points must not find them."""
+    if known is None:
+        return query
+    rows = [
+        part if number in known else Descriptors(part.ids, part.vectors[:0], part.owners[:0], space=part.space)
+        for number, part in enumerate(query.descriptors)
+    ]
+    return replace(query, descriptors=tuple(rows))
+
+
+def _judge(bench: Bench, ref: ImageRef, ranking: Ranking, names: tuple[str, ...]) -> dict[str, float]:
+    """Metric → value; empty for a query without positives."""
+    if not _has_truth(bench.dataset, ref):
+        return {}
+    judgement = bench.dataset.judgements[ref.id]
+    (values,) = judge_all([(ranking.ids, judgement, _boxes(bench.collection, ranking, judgement))], names)
+    return values
+
+
+def _boxes(collection: Collection, ranking: Ranking, judgement: Judgement) -> dict[str, Box]:
+    """The box that is shown for each image: the located one, else the whole image."""
+    boxes = dict(ranking.boxes)
+    missing = [name for name in judgement.boxes if name not in boxes and name in ranking.ids]
+    for record in collection.records(missing) if missing else ():
+        boxes[record.id] = (0.0, 0.0, float(record.size[0]), float(record.size[1]))
+    return boxes
+
+
+def _check_nothing_else(collection: Collection, dataset: Dataset) -> None:
+    """A kept collection may hold the images of another data set, which would take part in every ranking."""
+    wanted = {ref.id for ref in dataset.database}
+    others = [record.id for record in collection.records() if record.id not in wanted]
+    if others:
+        raise CollectionError(
+            f"{collection.path} holds images that are not in {dataset.name}",
+            expected=f"its {len(wanted):,} database images alone",
+            actual=f"{len(others):,} others, e.g. {others[0]!r}",
+            fix="give --keep another folder for each data set",
+        )
+
+
+def _has_truth(dataset: Dataset, query: ImageRef) -> bool:
+    judgement = dataset.judgements.get(query.id)
+    return judgement is not None and any(grade > 0 for grade in judgement.grades.values())
+
+
+@contextmanager
+def _place(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="resight-eval-") as scratch:
+        yield Path(scratch) / "database.resight"

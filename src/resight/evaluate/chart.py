@@ -1,0 +1,161 @@
+"""A small line chart as SVG: lines over shared places on the x axis, one of which may be marked.
+
+In: a Chart. Out: a <figure> for a page that has `STYLE`; its colours follow the page, light or dark, and its lines
+differ in dashes and marks as well as in colour.
+"""
+
+import html
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 460, 290
+LEFT, RIGHT, TOP, BOTTOM = 50, 30, 16, 46  # room around the plot
+LETTER = 7.6  # width of a digit of an axis, about
+DASHES = ("none", "7 4", "2 4", "9 3 2 3")
+STYLE = """
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:1rem 2rem;margin:1.5rem 0;
+ align-items:end}
+figure{margin:0;min-width:0}
+figcaption{font-weight:600}
+.key{display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;font-size:.86rem;color:var(--soft);min-height:1.4rem}
+.key svg{width:34px;height:12px;vertical-align:-1px;margin-right:.35rem}
+.chart{width:100%;height:auto;max-width:38rem;display:block;font:12px system-ui,sans-serif;--line-0:#0068ad;
+ --line-1:#c14d00;--line-2:#00795a;--line-3:#a8478a}
+.key{--line-0:#0068ad;--line-1:#c14d00;--line-2:#00795a;--line-3:#a8478a}
+@media(prefers-color-scheme:dark){.chart,.key{--line-0:#63b8f2;--line-1:#f0a04b;--line-2:#3fcf9f;--line-3:#eb9fd2}}
+.chart text{fill:var(--soft)}
+.chart .grid{stroke:var(--line)}
+.chart .chosen{stroke:var(--ink);stroke-width:1.2;opacity:.55}
+.chart .floor,.key .floor{stroke:var(--ink);stroke-dasharray:3 3;opacity:.7}
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    values: tuple[float, ...]  # one a place; NaN leaves a gap
+
+
+@dataclass(frozen=True)
+class Chart:
+    title: str
+    x_label: str
+    places: tuple[float, ...]  # increasing
+    ticks: tuple[str, ...]  # what stands below each place
+    lines: tuple[Line, ...]
+    chosen: int | None = None  # the place that is marked
+    floor: tuple[float, str] | None = None  # a value, and what it is
+    from_zero: bool = False
+
+
+def draw(chart: Chart) -> str:
+    lowest, highest, step = choose_scale(chart)
+    span = max(chart.places[-1] - chart.places[0], 1e-9)
+
+    def x(place: float) -> float:
+        middle = (LEFT + WIDTH - RIGHT) / 2
+        return middle if len(chart.places) == 1 else LEFT + (WIDTH - LEFT - RIGHT) * (place - chart.places[0]) / span
+
+    def y(value: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (value - lowest) / (highest - lowest)
+
+    columns = [x(place) for place in chart.places]
+    parts = list(_draw_axes(chart, columns, [(value, y(value)) for value in _count(lowest, highest, step)], step))
+    if chart.chosen is not None:
+        at = columns[chart.chosen]
+        parts.append(f'<path class="chosen" d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
+    if chart.floor is not None and not math.isnan(chart.floor[0]):
+        parts.append(f'<path class="floor" d="M{LEFT} {y(chart.floor[0]):.1f}H{WIDTH - RIGHT}"/>')
+    for number, line in enumerate(chart.lines):
+        points = [
+            (column, y(value), f"{tick}: {line.name} {value:.4g}")
+            for column, value, tick in zip(columns, line.values, chart.ticks, strict=True)
+            if not math.isnan(value)
+        ]
+        parts += _draw_line(points, number)
+    title, below = html.escape(chart.title), html.escape(chart.x_label)
+    return (
+        f"<figure><figcaption>{title}</figcaption><div class=key>{_draw_key(chart)}</div>"
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title} against {below}">'
+        f"{''.join(parts)}</svg></figure>"
+    )
+
+
+def choose_scale(chart: Chart) -> tuple[float, float, float]:
+    """Lowest and highest value of the y axis, and the step of its numbers: 1, 2 or 5 times a power of 10."""
+    values = [value for line in chart.lines for value in line.values if not math.isnan(value)]
+    values += [chart.floor[0]] if chart.floor is not None and not math.isnan(chart.floor[0]) else []
+    lowest = 0.0 if chart.from_zero else min(values, default=0.0)
+    highest = max(values, default=1.0)
+    if highest - lowest < 1e-9:
+        highest = lowest + (abs(lowest) or 1.0) * 0.1
+    power = 10.0 ** math.floor(math.log10((highest - lowest) / 2))
+    step = next(factor * power for factor in (10, 5, 2, 1) if (highest - lowest) / (factor * power) >= 2 or factor == 1)
+    return math.floor(lowest / step + 1e-9) * step, math.ceil(highest / step - 1e-9) * step, step
+
+
+def _draw_axes(chart: Chart, columns: list[float], levels: list[tuple[float, float]], step: float) -> Iterator[str]:
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    for value, at in levels:
+        yield f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>'
+        yield f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{value:,.{digits}f}</text>'
+    spots = [min(at, WIDTH - LETTER * len(tick) / 2) for at, tick in zip(columns, chart.ticks, strict=True)]
+    for number in choose_labels(spots, chart.ticks, chart.chosen):
+        words = html.escape(chart.ticks[number])
+        yield f'<path class="grid" d="M{columns[number]:.1f} {HEIGHT - BOTTOM}v5"/>'
+        yield f'<text x="{spots[number]:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{words}</text>'
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    yield f'<text x="{middle:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{html.escape(chart.x_label)}</text>'
+
+
+def choose_labels(columns: list[float], ticks: tuple[str, ...], chosen: int | None) -> list[int]:
+    """The ticks that have room: the marked one, the last, then the others from the left."""
+    shown: list[int] = []
+    for number in [*([] if chosen is None else [chosen]), len(columns) - 1, *range(len(columns))]:
+        half = LETTER * len(ticks[number]) / 2
+        if all(abs(columns[number] - columns[other]) > half + LETTER * (len(ticks[other]) / 2 + 1) for other in shown):
+            shown.append(number)
+    return sorted(shown)
+
+
+def _draw_line(points: list[tuple[float, float, str]], number: int) -> Iterator[str]:
+    if not points:
+        return
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
+    yield f'<path d="M{path}" {_stroke(number)}/>'
+    for x, y, words in points:
+        yield f'<g transform="translate({x:.1f} {y:.1f})">{_draw_mark(number)}<title>{html.escape(words)}</title></g>'
+
+
+def _draw_mark(number: int) -> str:
+    shape = (
+        '<circle r="4"',
+        '<path d="M-4-4h8v8h-8z"',
+        '<path d="M0-5.2L5 4H-5z"',
+        '<path d="M0-5.4L5.4 0L0 5.4L-5.4 0z"',
+    )[number % len(DASHES)]
+    return f'{shape} style="fill:var(--line-{number % len(DASHES)})"/>'
+
+
+def _stroke(number: int) -> str:
+    kind = number % len(DASHES)
+    return f'fill="none" stroke-width="2" stroke-dasharray="{DASHES[kind]}" style="stroke:var(--line-{kind})"'
+
+
+def _draw_key(chart: Chart) -> str:
+    samples = [
+        (f'<path d="M0 6H34" {_stroke(number)}/><g transform="translate(17 6)">{_draw_mark(number)}</g>', line.name)
+        for number, line in enumerate(chart.lines)
+        if len(chart.lines) > 1
+    ]
+    samples += [('<path class="floor" d="M0 6H34"/>', chart.floor[1])] if chart.floor is not None else []
+    return "".join(
+        f'<span><svg viewBox="0 0 34 12" aria-hidden="true">{sample}</svg>{html.escape(name)}</span>'
+        for sample, name in samples
+    )
+
+
+def _count(lowest: float, highest: float, step: float) -> Iterator[float]:
+    for number in range(round((highest - lowest) / step) + 1):
+        yield lowest + number * step

@@ -1,0 +1,77 @@
+"""The first candidates: every branch searches its own index, then their scores are fused.
+
+With several branches each gives its score for all candidates, also for those that only another has found, so that a
+high score is never compared with a missing one. What a branch says reaches the signals: its score, under its name, and
+how far that stands out, as `standout` (`NAME_standout` where there are several branches).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from resight import ranks
+from resight.index import Searcher
+from resight.search.fusions import Fusion
+from resight.types import FloatArray, Query, Ranking
+
+USUAL, FEWEST, FARTHEST = 30, 8, 50.0
+
+
+@dataclass(frozen=True)
+class Shortlister:
+    """The index of one branch: `name` is what its score is called among the signals."""
+
+    name: str
+    branch: int
+    weight: float
+    searcher: Searcher
+
+
+def shortlist(
+    query: Query, shortlisters: Sequence[Shortlister], fusion: Fusion, depth: int, allowed: frozenset[str] | None
+) -> Ranking:
+    """The `depth` best by the fused score, with the signals of each."""
+    found = [part.searcher.search(query.descriptors[part.branch], depth, allowed) for part in shortlisters]
+    ids = list(dict.fromkeys(name for ranking in found for name in ranking.ids))
+    scores = np.stack([_complete(query, part, list_, ids) for part, list_ in zip(shortlisters, found, strict=True)])
+    weights = np.array([part.weight for part in shortlisters], np.float32)
+    ranking = ranks.best(query.id, ids, fusion.fuse(scores, weights), depth)
+    standouts = np.stack([standout(branch) for branch in scores])
+    signals: dict[str, dict[str, float]] = {name: {} for name in ids}
+    for part, values, distances in zip(shortlisters, scores.tolist(), standouts.tolist(), strict=True):
+        for name, value, distance in zip(ids, values, distances, strict=True):
+            signals[name] |= {part.name: value, name_standout(part.name, len(shortlisters)): distance}
+    proofs = [(part.name, list_.proof) for part, list_ in zip(shortlisters, found, strict=True) if list_.proof]
+    proof = " ".join(why if len(shortlisters) == 1 else f"{name}: {why}" for name, why in proofs)
+    return replace(ranking, signals={name: signals[name] for name in ranking.ids}, proof=proof)
+
+
+def name_standout(part: str, parts: int) -> str:
+    return "standout" if parts == 1 else f"{part}_standout"
+
+
+def standout(scores: FloatArray) -> FloatArray:
+    """How far each score [n] lies above the usual one: (s - median) / spread over the best 30.
+
+    The right image stands out from the other candidates even where its score is low. Images that have nothing in
+    common with the query (score 0, such as blank ones) do not take part; 0 where too few do. Bounded, because a
+    similarity alone never proves anything.
+    """
+    usual = np.sort(scores)[::-1][:USUAL]
+    usual = usual[usual != 0]
+    if len(usual) < FEWEST:
+        return np.zeros(len(scores), np.float32)
+    middle = float(np.median(usual))
+    spread = 1.4826 * float(np.median(np.abs(usual - middle))) + 1e-6
+    return np.asarray(np.clip((scores - middle) / spread, 0, FARTHEST), np.float32)
+
+
+def _complete(query: Query, part: Shortlister, found: Ranking, ids: list[str]) -> FloatArray:
+    """The branch's score of every candidate [n]; those that it did not find by itself are asked for."""
+    scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
+    missing = frozenset(ids) - scores.keys()
+    if missing:
+        rest = part.searcher.search(query.descriptors[part.branch], len(missing), missing)
+        scores |= dict(zip(rest.ids, rest.scores.tolist(), strict=True))
+    return np.array([scores[name] for name in ids], np.float32)
