@@ -35,7 +35,7 @@ def compare(
         branches = join([variants[member] for member in members])
         place = keep if keep is None or len(groups) == 1 else keep / str(number)
         with prepare(replace(variants[members[0]], branches=branches), root, keep=place, progress=progress) as bench:
-            ways = [_find_way(bench, variants[member]) for member in members]
+            ways = [_find_way(bench, variants[member], branches) for member in members]
             for member, way, result in zip(members, ways, measure(bench, ways, by, progress), strict=True):
                 size = sum(count_bytes(bench.collection, position) for position in way.branches or ())
                 rows[member] = _row(result, size / max(len(bench.collection), 1))
@@ -99,8 +99,8 @@ def count_bytes(collection: Collection, branch: int) -> int:
     )
 
 
-def _find_way(bench: Bench, variant: Recipe) -> Way:
-    weighed, own = weigh(variant, bench.collection.recipe.branches)
+def _find_way(bench: Bench, variant: Recipe, branches: Sequence[Branch]) -> Way:
+    weighed, own = weigh(variant, branches)
     return Way(variant, bench.pipeline(weighed), own)
 
 

@@ -19,7 +19,7 @@ def run_split(call: Callable[[int, int], object], images: int, work: int, thread
     if workers <= 1:
         call(0, images)
         return
-    pieces = min(work // PIECE, workers * MOST_PIECES, images)
+    pieces = min(max(work // PIECE, workers), workers * MOST_PIECES, images)
     bounds = [images * piece // pieces for piece in range(pieces + 1)]
     with ThreadPoolExecutor(workers) as pool:
         for finished in [pool.submit(call, begin, end) for begin, end in itertools.pairwise(bounds)]:
