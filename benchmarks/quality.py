@@ -10,7 +10,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from resight.data.sets.folder import walk
 from resight.evaluate.calibration import auc, expected_calibration_error
 from resight.evaluate.report import summarise, tabulate
 from resight.evaluate.run import RunResult, run
-from resight.types import ImageRef, Recipe
+from resight.types import ImageRef
 
 PRESETS = ("sift", "sift_vlad", "tokens", "sift_tokens")
 DATA = {  # recipe that says data and metrics → folder
@@ -57,7 +56,7 @@ def measure(preset: str, name: str, root: Path) -> Iterator[dict[str, Any]]:
     folder = root / DATA[name]
     with tempfile.TemporaryDirectory() as scratch:
         keep = Path(scratch) / "database.resight"
-        result = run(combine(preset, name), folder, keep=keep)
+        result = run(recipes.load(name, preset=preset), folder, keep=keep)
         show(preset, result)
         figures = {"preset": preset, "data": name, **summarise(result)}
         yield figures
@@ -65,15 +64,9 @@ def measure(preset: str, name: str, root: Path) -> Iterator[dict[str, Any]]:
             yield {"preset": preset} | tell_strangers(open_collection(keep), figures["per_query"], root)
     if (preset, name) == (DEFAULT, "museum_painting_to_photos"):
         for part in MUSEUM_SETS:
-            result = run(combine(preset, name, f'data.sets=["{part}"]'), folder)
+            result = run(recipes.load(name, [f'data.sets=["{part}"]'], preset), folder)
             show(f"{preset}, only the photos of {part}", result)
             yield {"preset": preset, "data": f"{name}, {part}", **summarise(result)}
-
-
-def combine(preset: str, name: str, *overrides: str) -> Recipe:
-    """The preset's way of searching, on the data and with the metrics of the other recipe."""
-    measured = recipes.load(name, overrides)
-    return replace(recipes.load(preset), data=measured.data, metrics=measured.metrics)
 
 
 def print_choice(figures: list[dict[str, Any]]) -> None:

@@ -37,9 +37,9 @@ BRANCH_KEYS = ("encoder", "descriptor", "transforms", "weight", "index")
 BEFORE_LABEL = ": "  # between the name of a recipe with alternatives and what tells one of them from the others
 
 
-def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+def load(source: str | Path, overrides: Sequence[str] = (), preset: str | Path | None = None) -> Recipe:
     """The recipe at a path, or the shipped one of that name, with overrides put in; refused if it has alternatives."""
-    found = load_all(source, overrides)
+    found = load_all(source, overrides, preset)
     if len(found) > 1:
         raise RecipeError(
             f"the recipe {str(source)!r} holds alternatives, and one is needed here",
@@ -50,20 +50,31 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     return found[0]
 
 
-def load_all(source: str | Path, overrides: Sequence[str] = ()) -> list[Recipe]:
-    """Every recipe that the alternatives of one make, each with a `label` of its own; itself where it has none."""
+def load_all(source: str | Path, overrides: Sequence[str] = (), preset: str | Path | None = None) -> list[Recipe]:
+    """Every recipe that the alternatives of one make, each with a `label` of its own; itself where it has none.
+
+    With a `preset`, that recipe says how to encode and search, and `source` only on which data and by which metrics.
+    """
+    table = _read(source)
+    if preset is not None:
+        measured = {key: value for key, value in table.items() if key in ("data", "metrics")}
+        table = {**_read(preset), **measured, "name": f"{table['name']} with {Path(preset).stem}"}
+    for override in overrides:
+        apply(table, override)
+    return [parse(one) for one in expand(table)]
+
+
+def _read(source: str | Path) -> dict[str, Any]:
+    """The tables of a recipe file, which is called like the file where it has no name."""
     path = Path(source)
     if not (path.suffix == ".toml" and path.is_file()):
         path = shipped_path(str(source))
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return {"name": path.stem, **tomllib.loads(path.read_text(encoding="utf-8"))}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(
             f"{path} is not valid TOML", actual=str(error), fix="correct the line that it names"
         ) from error
-    for override in overrides:
-        apply(table, override)
-    return [parse(one, default_name=path.stem) for one in expand(table, default_name=path.stem)]
 
 
 def label(recipe: Recipe) -> str:

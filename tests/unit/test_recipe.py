@@ -276,3 +276,12 @@ def test_alternatives_that_make_no_sense_say_why(extra: dict, problem: str):
     with pytest.raises(RecipeError) as caught:
         recipe.expand({"branches": [BRANCH], **extra})
     assert caught.value.problem == problem
+
+
+def test_a_preset_says_how_and_the_recipe_on_which_data(file: Path):
+    made = recipe.load(file, ["rerankers.0.candidates=7"], preset="sift_vlad")
+    preset = recipe.load("sift_vlad")
+    assert (made.data, made.metrics) == (EXPECTED.data, EXPECTED.metrics)
+    assert (made.branches, made.index) == (preset.branches, preset.index)
+    assert made.rerankers == (Choice("geometry", {"candidates": 7}),)
+    assert made.name == "museum with sift_vlad"

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 def evaluate(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of a shipped recipe.")],
     data: Annotated[Path, typer.Option("--data", help="The folder that holds the data set.")],
+    encoder: Annotated[
+        str | None,
+        typer.Option(metavar="PRESET", help="Encode and search as this recipe does, on the data of the other."),
+    ] = None,
     settings: Set = None,
     curve: Annotated[
         str | None, typer.Option(metavar="NAME", help="What saving loses: shortlist, or compression.")
@@ -42,7 +46,7 @@ def evaluate(
 
     with terminal.progress("evaluating") as progress:
         table, values = _measure(
-            recipe, data, settings or [], curve, steps, loss, metric, keep=keep, by=by, progress=progress
+            recipe, encoder, data, settings or [], curve, steps, loss, metric, keep=keep, by=by, progress=progress
         )
     terminal.print_table(table.title, table.columns, table.rows, right=range(1, len(table.columns)))
     if table.answer:
@@ -62,6 +66,7 @@ def evaluate(
 
 def _measure(
     recipe: str,
+    preset: str | None,
     data: Path,
     settings: list[str],
     curve: str | None,
@@ -79,14 +84,14 @@ def _measure(
     if curve is not None:
         chosen = [step for step in (steps or "").split(",") if step.strip()]
         drawn = curves.build(curve, steps=chosen, loss=loss, metric=metric).draw(
-            recipes.load(recipe, settings), data, **how
+            recipes.load(recipe, settings, preset), data, **how
         )
         return comparison.tabulate(drawn), comparison.summarise_all(drawn)
     if steps is not None or loss is not None:
         raise InputError(
             "--steps and --loss belong to a curve", expected="--curve shortlist or --curve compression", fix="add it"
         )
-    found = recipes.load_all(recipe, settings)
+    found = recipes.load_all(recipe, settings, preset)
     if len(found) > 1:
         compared = variants.compare(found, data, metric=metric, **how)
         return comparison.tabulate(compared), comparison.summarise_all(compared)

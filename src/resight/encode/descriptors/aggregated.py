@@ -12,8 +12,8 @@ All tokens are brought to unit length first, so that none counts for more than a
 
 Out: vectors [n, D] of unit length. The box of a token is that of its seed's patch and of all patches of which no
 other seed has a larger share; the seed's own patch is kept beside it, since members may lie far apart. K above N
-gives all N tokens. Ties go to the token or seed that comes first. An image whose tokens are all alike (their mean cosine
-is above `blank`) shows nothing that could be found again: it gets no tokens, and so never serves as a comparison.
+gives all N tokens. Ties go to the token or seed that comes first. An image whose tokens are all alike (their mean
+cosine is above `blank`) shows nothing that could be found again: it gets no tokens, and so serves for no comparison.
 """
 
 from collections.abc import Iterator
