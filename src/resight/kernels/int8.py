@@ -6,7 +6,7 @@ c is the mean token. The first part is the same for every image, the second is s
 is quantised: x - c as steps × integers in -127..127, q - c in -64..64. Tokens of images have much in common, so both
 are shorter than x and q, and the error is smaller by the product of what is left.
 A random rotation spreads what lies in a few dimensions over all of them (wanted where an image has one vector);
-`dims` keeps the first principal directions only. Either is a matrix `basis` [d, dims].
+`dims` keeps so many directions only. Either is a matrix `basis` [d, dims].
 
 The fast kernel adds in 16 bits. Its sums see one half of the dimensions (0, 1, 4, 5, 8, … or the others), and are at
 most the product of the two vectors' lengths there. Tokens are scaled to at most 181 in each half, and so are queries:
@@ -28,12 +28,13 @@ from resight.types import FloatArray
 
 LARGEST_SUM = 32767.0
 LONGEST_HALF = 181.0
+ROUNDS, POWER = 8, 3  # of the search for directions
 Way = Literal["scan", "narrow", "wide"]
 
 
 @dataclass(frozen=True)
 class Config:
-    dims: int = 0  # principal directions to keep; 0: all dimensions
+    dims: int = 0  # directions to keep, see find_directions; 0: all dimensions
     rotate: bool | None = None  # None: where every image has one token
     accumulate: Literal["auto", "int16", "int32"] = "auto"  # auto: int32 where every image has one token
     sample: int = 65_536  # tokens that the mean and the directions are taken from
@@ -151,14 +152,34 @@ def choose_basis(tokens: NDArray[Any], config: Config, single: bool) -> tuple[Fl
     dims = config.dims or d
     basis = np.eye(d)
     if config.dims and len(sample):
-        spread = np.zeros((d, d))
-        for _, part in read_chunks(sample):
-            rest = (part - centre).astype(np.float64)
-            spread += rest.T @ rest
-        basis = np.linalg.eigh(spread)[1][:, ::-1]
-    if rotate or config.dims:  # principal directions hold unequal shares, too
+        basis = find_directions(sample, centre, config.dims)
+    if rotate or config.dims:  # the directions hold unequal shares, too
         basis = basis[:, :dims] @ np.linalg.qr(random.standard_normal((dims, dims)))[0]
     return centre, np.ascontiguousarray(basis, np.float32)
+
+
+def find_directions(sample: FloatArray, centre: FloatArray, dims: int) -> NDArray[np.float64]:
+    """Directions [d, d], of which the first `dims` hold every token well, and not only the common ones.
+
+    Principal directions serve the majority: what makes up a twentieth of the images may be lost altogether. So they
+    are taken again, with each token weighted by what the last ones left of it; the power decides how much the worst
+    count. A power of 4 no longer settles.
+    """
+    weights = np.ones(len(sample))
+    for _ in range(ROUNDS if dims < sample.shape[1] else 1):
+        spread = np.zeros((sample.shape[1], sample.shape[1]))
+        for chunk, part in read_chunks(sample):
+            rest = (part - centre).astype(np.float64)
+            spread += (rest * weights[chunk, None]).T @ rest
+        basis = np.linalg.eigh(spread)[1][:, ::-1]
+        for chunk, part in read_chunks(sample):
+            rest = (part - centre).astype(np.float64)
+            weights[chunk] = np.square(rest).sum(axis=1) - np.square(rest @ basis[:, :dims]).sum(axis=1)
+        weights = np.maximum(weights, 0)
+        if not weights.any():
+            break
+        weights = (weights / weights.max()) ** POWER
+    return np.asarray(basis, np.float64)
 
 
 def quantise(
