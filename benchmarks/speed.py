@@ -17,6 +17,10 @@ import os
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from speed_parts.results import Part
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 PARTS = ("exhaustive", "top", "rerank", "single", "threads", "museum")
@@ -37,8 +41,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from speed_parts import peaks, real_tokens, roofline, table
-    from speed_parts.results import Part
+    from speed_parts import peaks, real_tokens, table
 
     from resight import kernels
 
@@ -53,10 +56,15 @@ def run(options: argparse.Namespace) -> None:
         # Bars are about sizes at which the fixed cost of a call does not count.
         parts[name] = replace(part, rows=tuple(replace(row, bar=None) for row in part.rows)) if options.small else part
         print(f"\n{table.show(parts[name].rows)}", flush=True)
+        keep(options, machine, parts)  # after every part: what was measured is not lost when a later part fails
+
+
+def keep(options: argparse.Namespace, machine: dict[str, float], parts: "dict[str, Part]") -> None:
+    from speed_parts import roofline
+
     if options.json:
-        figures = {"implementation": kernels.implementation(), "machine": machine}
-        kept = {name: asdict(part) for name, part in parts.items()}
-        options.json.write_text(json.dumps({**figures, **kept}, indent=1) + "\n", encoding="utf-8")
+        figures = {"machine": machine, **{name: asdict(part) for name, part in parts.items()}}
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if options.plot:
         points = [point for part in parts.values() for point in part.points]
         options.plot.write_text(roofline.draw(machine, points), encoding="utf-8")

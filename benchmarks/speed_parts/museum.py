@@ -34,7 +34,7 @@ def measure(small: bool, real: TokenSet | None) -> Part:  # noqa: ARG001 - it wo
     cv2.setNumThreads(1)
     dataset = build_set("museum").load(Path(os.environ["RESIGHT_DATA"]) / "museum")
     with tempfile.TemporaryDirectory() as scratch:
-        collection = open_collection(Path(scratch) / "museum.resight")
+        collection = open_collection(Path(scratch) / "museum.resight", "sift")
         collection.add(dataset.database)
         return measure_queries(collection, dataset, 5 if small else QUERIES)
 

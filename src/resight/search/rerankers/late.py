@@ -5,14 +5,13 @@ the query's tokens of the best dot product, which becomes the score of the candi
 below them. Tokens come from an index of their own, which is mapped: only those of the candidates are read.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from resight.errors import RecipeError
 from resight.plugins import check_range
+from resight.search.promote import promote
 from resight.search.rerankers import Gallery
+from resight.search.token_support import require_token_branch
 from resight.types import Choice, Query, Ranking
 
 
@@ -43,34 +42,11 @@ class Late:
         self._index = index
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
-        branch = _find_token_branch(query)
+        branch = require_token_branch(query)
         looked_at = ranking.ids[: self.candidates]
         if not looked_at:
             return ranking
         searcher = gallery.searcher(branch, self._index)
         found = searcher.search(query.descriptors[branch], len(looked_at), frozenset(looked_at))
         late = dict(zip(found.ids, found.scores.tolist(), strict=True))
-        scores = np.array([late.get(name, 0.0) for name in ranking.ids], np.float32)
-        rest = np.array([name not in late for name in ranking.ids])
-        if late and rest.any():
-            # What was not looked at goes below, in its order: its scores are moved under the lowest of the others.
-            scores[rest] = ranking.scores[rest] - ranking.scores[rest].max() + min(late.values()) - 1e-3
-        order = np.argsort(-scores, kind="stable")
-        signals = {
-            name: {**ranking.signals.get(name, {}), **({"late": late[name]} if name in late else {})}
-            for name in ranking.ids
-        }
-        return replace(ranking, ids=tuple(ranking.ids[row] for row in order), scores=scores[order], signals=signals)
-
-
-def _find_token_branch(query: Query) -> int:
-    """The first branch with boxes and without key points: tokens know which part of the image they stand for."""
-    for branch, rows in enumerate(query.descriptors):
-        if rows.boxes is not None and rows.points is None:
-            return branch
-    raise RecipeError(
-        "late interaction needs tokens",
-        expected='a branch with the descriptor "aggregated" or "tokens"',
-        actual=f"{len(query.descriptors)} branches, none with tokens",
-        fix="add such a branch with weight = 0, or remove the reranker",
-    )
+        return promote(ranking, late, "late")

@@ -1,0 +1,114 @@
+"""Late interaction that knows where the parts lie: tokens must agree, and so must their arrangement.
+
+MaxSim lets every part of the query find a partner anywhere. Here the query is laid over a candidate at several scales s
+and shifts t, and a partner counts the less, the farther it lies from where the query's part comes down:
+
+    L(q, x) = max_{s, t}  Σ_{i inside} max_j [ max(0, ⟨q_i, x_j⟩) · exp(-|s p_i + t - p_j|² / 2σ²) ] / (n + Kq / 16)
+
+p are the middles of the tokens' own patches, with the middle of the image as origin and its width and height as units;
+n parts of the query come down inside the image, at least a fifth of them. The constant keeps a few lucky parts at the
+edge from winning. Tokens of all images have much in common: the mean token of the candidates is taken off first.
+Adds the signal `layout`. There is no rotation: for views that are upright alike (maps, places, products on a shelf).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.plugins import check_range
+from resight.search.locate import split
+from resight.search.promote import promote
+from resight.search.rerankers import Gallery
+from resight.search.token_support import require_boxes, require_token_branch
+from resight.types import Descriptors, FloatArray, Query, Ranking
+
+LEAST_INSIDE = 0.2
+SCALES = (0.5, 0.63, 0.8, 1.0, 1.25, 1.6, 2.0)
+
+
+@dataclass(frozen=True)
+class Config:
+    candidates: int = 100
+    tolerance: float = 0.15  # σ, in image sides
+    reach: float = 0.375  # the largest shift, in image sides
+    steps: int = 7  # shifts along each side
+    scales: tuple[float, ...] = SCALES
+
+    def __post_init__(self) -> None:
+        check_range("candidates", self.candidates, 1, 1_000_000)
+        check_range("tolerance", self.tolerance, 1e-3, 10)
+        check_range("reach", self.reach, 0, 1)
+        check_range("steps", self.steps, 1, 101)
+        check_range("the number of scales", len(self.scales), 1, 100)
+        for scale in self.scales:
+            check_range("scales", scale, 0.01, 100)
+
+
+def build(config: Config) -> "Layout":
+    return Layout(config)
+
+
+class Layout:
+    def __init__(self, config: Config) -> None:
+        self.candidates = config.candidates
+        self.signals: tuple[str, ...] = ("layout",)
+        self._config = config
+
+    def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
+        branch = require_token_branch(query)
+        looked_at = ranking.ids[: self.candidates]
+        if not looked_at:
+            return ranking
+        images = list(split(gallery.descriptors(branch, looked_at)))
+        return promote(ranking, dict(self._score(query.descriptors[branch], images)), "layout")
+
+    def _score(self, query: Descriptors, images: list[Descriptors]) -> Iterator[tuple[str, float]]:
+        described = [image for image in images if len(image)]
+        if not len(query) or not described:
+            yield from ((image.ids[0], 0.0) for image in images)
+            return
+        mean = np.zeros(query.vectors.shape[1], np.float32)
+        if len(described) > 1:  # one image is no sample of what all have in common
+            mean = np.stack([image.vectors.mean(axis=0) for image in described]).mean(axis=0, dtype=np.float32)
+        tokens, places = take_off(query.vectors, mean), find_places(query)
+        for image in images:
+            if not len(image):
+                yield image.ids[0], 0.0
+                continue
+            likeness = np.maximum(tokens @ take_off(image.vectors, mean).T, 0)
+            yield image.ids[0], lay_over(likeness, places, find_places(image), self._config)
+
+
+def lay_over(likeness: FloatArray, query: FloatArray, image: FloatArray, config: Config) -> float:
+    """The best of all scales and shifts: likeness [Kq, K], places of the query's and the image's tokens [·, 2]."""
+    shifts = np.linspace(-config.reach, config.reach, config.steps, dtype=np.float32)
+    best = 0.0
+    for scale in config.scales:
+        # A Gaussian of the distance is the product of one along x and one along y: [shifts, Kq, K] each.
+        landing = np.float32(scale) * query[None] + shifts[:, None, None]
+        gaps = landing[:, :, None] - image[None, None]
+        near_x, near_y = np.moveaxis(np.exp(gaps**2 * np.float32(-0.5 / config.tolerance**2)), -1, 0)
+        inside_x, inside_y = np.moveaxis(np.abs(landing) <= 0.5, -1, 0)
+        for by_x, within_x in zip(near_x * likeness, inside_x, strict=True):
+            inside = within_x & inside_y
+            count = inside.sum(axis=1)
+            partners = (by_x * near_y).max(axis=2)
+            scores = (partners * inside).sum(axis=1) / (count + len(query) / 16)
+            best = max(best, float(np.where(count >= LEAST_INSIDE * len(query), scores, 0).max()))
+    return best
+
+
+def find_places(rows: Descriptors) -> FloatArray:
+    """[K, 2]: the middles of the tokens' own patches, from -0.5 to 0.5 over what the tokens cover together."""
+    boxes = require_boxes(rows)
+    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
+    patches = boxes if rows.seeds is None else rows.seeds
+    return np.asarray(((patches[:, :2] + patches[:, 2:]) / 2 - low) / np.maximum(high - low, 1e-6) - 0.5, np.float32)
+
+
+def take_off(vectors: NDArray[np.floating], mean: FloatArray) -> FloatArray:
+    """What is left without the mean, of unit length."""
+    rest = vectors - mean
+    return np.asarray(rest / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9), np.float32)

@@ -1,0 +1,118 @@
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from resight.errors import RecipeError
+from resight.index import Searcher
+from resight.search import rerankers
+from resight.search.rerankers.layout import Config, find_places, lay_over, take_off
+from resight.types import Choice, Descriptors, FloatArray, Query, Ranking
+
+SIDE = 5  # cells of a grid
+CELLS = [(column, row) for row in range(SIDE) for column in range(SIDE)]
+
+
+def place(name: str, cells: Mapping[int, tuple[int, int]], seeds: bool = False) -> Descriptors:
+    """Token t, a direction of its own, in the cell that is given; all others lie in their own cell of the grid."""
+    where = [cells.get(token, cell) for token, cell in enumerate(CELLS)]
+    boxes = np.array([[10 * x, 10 * y, 10 * x + 10, 10 * y + 10] for x, y in where], np.float32)
+    whole = np.tile(np.array([0, 0, 50, 50], np.float32), (len(boxes), 1))
+    vectors = np.eye(len(CELLS), dtype=np.float32)
+    owners = np.zeros(len(CELLS), np.int32)
+    return Descriptors((name,), vectors, owners, boxes=whole if seeds else boxes, seeds=boxes if seeds else None)
+
+
+class Shelf:
+    def __init__(self, *images: Descriptors) -> None:
+        self._images = {image.ids[0]: image for image in images}
+
+    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
+        assert branch == 0
+        return (self._images[name] for name in ids)
+
+    def searcher(self, branch: int, choice: Choice) -> Searcher:
+        raise AssertionError(f"layout needs places, which no index has: {branch}, {choice}")
+
+
+def ask(*images: Descriptors, seeds: bool = False, **settings: object) -> Ranking:
+    query = Query("q", (50, 50), (0, 0, 50, 50), (place("q", {}, seeds),))
+    ids = tuple(image.ids[0] for image in images)
+    scores = np.linspace(1, 0.5, len(ids), dtype=np.float32)
+    return rerankers.build("layout", **settings).rerank(query, Ranking("q", ids, scores), Shelf(*images))
+
+
+def shuffle(name: str) -> Descriptors:
+    order = np.random.default_rng(0).permutation(len(CELLS))
+    return place(name, {token: CELLS[cell] for token, cell in enumerate(order)})
+
+
+@pytest.mark.parametrize("seeds", [False, True])
+def test_the_same_parts_in_the_same_places_beat_the_same_parts_elsewhere(seeds: bool):
+    # Both hold every token of the query, so that late interaction cannot tell them apart.
+    found = ask(shuffle("shuffled"), place("alike", {}, seeds), seeds=seeds)
+    assert found.ids == ("alike", "shuffled")
+    assert found.signals["alike"]["layout"] > 1.5 * found.signals["shuffled"]["layout"]
+
+
+def test_a_shifted_view_is_recognised_and_needs_the_shift():
+    # Everything one cell to the right; the last column of the query falls outside, and is replaced by the first.
+    moved = place("moved", {token: ((x + 1) % SIDE, y) for token, (x, y) in enumerate(CELLS)})
+    with_shifts = ask(moved, reach=0.2, steps=3).signals["moved"]["layout"]
+    without = ask(moved, reach=0.0, steps=1).signals["moved"]["layout"]
+    assert with_shifts > 1.3 * without
+
+
+def test_the_formula_by_hand():
+    # Two tokens of the query at -0.25 and 0.25 along x; the image has both, the second 0.1 further to the right.
+    query = np.array([[-0.25, 0], [0.25, 0]], np.float32)
+    image = np.array([[-0.25, 0], [0.35, 0]], np.float32)
+    likeness = np.array([[1.0, 0.0], [0.0, 0.5]], np.float32)
+    config = Config(tolerance=0.1, reach=0.0, steps=1, scales=(1.0,))
+    expected = (1 + 0.5 * np.exp(-0.5)) / (2 + 2 / 16)
+    assert lay_over(likeness, query, image, config) == pytest.approx(expected, rel=1e-5)
+
+
+def test_parts_that_come_down_outside_do_not_count():
+    query = np.array([[-0.4, 0], [0.4, 0]], np.float32)
+    likeness = np.eye(2, dtype=np.float32)
+    config = Config(tolerance=0.1, reach=0.0, steps=1, scales=(2.0,))  # ± 0.8: both outside
+    assert lay_over(likeness, query, query, config) == 0
+
+
+def test_places_are_middles_of_patches_over_what_the_tokens_cover():
+    rows = Descriptors(
+        ("a",),
+        np.eye(2, dtype=np.float32),
+        np.zeros(2, np.int32),
+        boxes=np.array([[100, 50, 200, 250], [200, 50, 300, 250]], np.float32),
+        seeds=np.array([[100, 50, 120, 90], [280, 210, 300, 250]], np.float32),
+    )
+    np.testing.assert_allclose(find_places(rows), [[-0.45, -0.4], [0.45, 0.4]], atol=1e-6)
+
+
+def test_a_token_that_is_the_mean_itself_is_left_with_nothing():
+    left: FloatArray = take_off(np.array([[1, 1], [3, 1]], np.float32), np.array([1, 1], np.float32))
+    assert left.tolist() == [[0, 0], [1, 0]]
+
+
+def test_images_and_queries_without_tokens_score_nothing():
+    empty = place("empty", {})
+    empty = Descriptors(("empty",), empty.vectors[:0], empty.owners[:0], boxes=np.zeros((0, 4), np.float32))
+    assert ask(empty, place("alike", {})).ids == ("alike", "empty")
+    query = Query("q", (50, 50), (0, 0, 50, 50), (empty,))
+    ranking = Ranking("q", ("alike",), np.ones(1, np.float32))
+    found = rerankers.build("layout").rerank(query, ranking, Shelf(place("alike", {})))
+    assert found.signals["alike"]["layout"] == 0
+
+
+def test_what_was_not_looked_at_stays_below():
+    found = ask(shuffle("shuffled"), place("alike", {}), place("also", {}), candidates=2)
+    assert found.ids == ("alike", "shuffled", "also")
+    assert "layout" not in found.signals["also"]
+
+
+@pytest.mark.parametrize("wrong", [{"candidates": 0}, {"tolerance": 0}, {"steps": 0}, {"scales": []}, {"scales": [0]}])
+def test_settings_that_mean_nothing_are_refused(wrong: dict):
+    with pytest.raises(RecipeError):
+        rerankers.build("layout", **wrong)
