@@ -84,20 +84,24 @@ class Layout:
 def lay_over(likeness: FloatArray, query: FloatArray, image: FloatArray, config: Config) -> float:
     """The best of all scales and shifts: likeness [Kq, K], places of the query's and the image's tokens [·, 2]."""
     shifts = np.linspace(-config.reach, config.reach, config.steps, dtype=np.float32)
+    by_image = np.ascontiguousarray(likeness.T)[:, None]
     best = 0.0
     for scale in config.scales:
-        # A Gaussian of the distance is the product of one along x and one along y: [shifts, Kq, K] each.
-        landing = np.float32(scale) * query[None] + shifts[:, None, None]
-        gaps = landing[:, :, None] - image[None, None]
-        near_x, near_y = np.moveaxis(np.exp(gaps**2 * np.float32(-0.5 / config.tolerance**2)), -1, 0)
-        inside_x, inside_y = np.moveaxis(np.abs(landing) <= 0.5, -1, 0)
-        for by_x, within_x in zip(near_x * likeness, inside_x, strict=True):
-            inside = within_x & inside_y
-            count = inside.sum(axis=1)
-            partners = (by_x * near_y).max(axis=2)
-            scores = (partners * inside).sum(axis=1) / (count + len(query) / 16)
-            best = max(best, float(np.where(count >= LEAST_INSIDE * len(query), scores, 0).max()))
+        x, y = (np.float32(scale) * query[:, axis] + shifts[:, None] for axis in (0, 1))  # [shifts, Kq]
+        # A Gaussian of the distance is the product of one along x and one along y: [K, shifts, Kq] each. The image's
+        # tokens come first, because numpy finds a maximum over the first axis much faster than over the last.
+        near_x, near_y = fade(x, image[:, 0], config.tolerance) * by_image, fade(y, image[:, 1], config.tolerance)
+        partners = (near_x[:, :, None] * near_y[:, None]).max(axis=0)  # [x shifts, y shifts, Kq]
+        inside = (np.abs(x) <= 0.5)[:, None] & (np.abs(y) <= 0.5)[None]
+        count = inside.sum(axis=2)
+        scores = (partners * inside).sum(axis=2) / (count + len(query) / 16)
+        best = max(best, float(np.where(count >= LEAST_INSIDE * len(query), scores, 0).max()))
     return best
+
+
+def fade(landing: FloatArray, image: FloatArray, tolerance: float) -> FloatArray:
+    """landing [shifts, Kq] and image [K] along one side → [K, shifts, Kq]: 1 where they meet, less with distance."""
+    return np.asarray(np.exp((landing - image[:, None, None]) ** 2 * np.float32(-0.5 / tolerance**2)), np.float32)
 
 
 def find_places(rows: Descriptors) -> FloatArray:
