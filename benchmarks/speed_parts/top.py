@@ -14,7 +14,7 @@ from speed_parts.real_tokens import TokenSet
 from speed_parts.results import Part, Row, Times, compare, is_top
 from speed_parts.synthetic_tokens import make_clusters
 
-DIMS, KEEPS = 48, (800, 20)  # the cascade's shape: dimensions of the first pass, images after it and after the second
+DIMS, KEEPS = 56, (600, 20)  # the cascade's shape: dimensions of the first pass, images after it and after the second
 BARS = {"int8, proven": (5.0, 1.0), "cascade": (15.0, 0.99)}  # ratio, share of identical answers
 
 
