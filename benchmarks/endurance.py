@@ -1,6 +1,6 @@
 """Indexing many photos: peak memory, and the same collection at the end whether or not it was killed on the way.
 
-    RESIGHT_DATA=FOLDER python benchmarks/endurance.py [--images 2000] [--kills 3] [--json FILE]
+    RESIGHT_DATA=FOLDER python benchmarks/endurance.py [--images 2000] [--kills 3] [--preset NAME] [--json FILE]
 
 Makes `--images` different photos from the real ones (museum, Gardens Point, Halensee) by cropping and recompressing,
 indexes them once without a break and once with kills (SIGKILL, at random moments), and compares the two collections
@@ -21,11 +21,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from resight.collection import open_collection
+from resight.collection import DEFAULT, open_collection
 
 PROGRAM = """
 import resource, sys, resight
-report = resight.open(sys.argv[1]).add(sys.argv[2])
+report = resight.open(sys.argv[1], sys.argv[3]).add(sys.argv[2])
 print(report.added, report.unchanged, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
@@ -34,16 +34,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--preset", default=DEFAULT)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         make_photos(Path(os.environ["RESIGHT_DATA"]), folder / "photos", options.images)
         started = time.perf_counter()
-        added, _, peak = index(folder / "whole.resight", folder / "photos")
+        added, _, peak = index(folder / "whole.resight", folder / "photos", options.preset)
         seconds = time.perf_counter() - started
-        kills = index_with_kills(folder / "killed.resight", folder / "photos", options.kills, seconds)
-        last_added, already, last_peak = index(folder / "killed.resight", folder / "photos")
+        kills = index_with_kills(folder / "killed.resight", folder / "photos", options.preset, options.kills, seconds)
+        last_added, already, last_peak = index(folder / "killed.resight", folder / "photos", options.preset)
         same = fingerprint(folder / "whole.resight") == fingerprint(folder / "killed.resight")
     figures = {
         "images": added,
@@ -72,20 +73,23 @@ def make_photos(root: Path, target: Path, count: int) -> None:
             part.save(target / f"{number:05d}.jpg", quality=88 - turn)
 
 
-def index(collection: Path, photos: Path) -> tuple[int, int, int]:
+def index(collection: Path, photos: Path, preset: str) -> tuple[int, int, int]:
     """Images added, images that were there already, peak memory in KiB."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(collection), str(photos)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, str(collection), str(photos), preset],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     added, unchanged, peak = map(int, done.stdout.split())
     return added, unchanged, peak
 
 
-def index_with_kills(collection: Path, photos: Path, kills: int, whole: float) -> int:
+def index_with_kills(collection: Path, photos: Path, preset: str, kills: int, whole: float) -> int:
     generator = random.Random(0)
     for number in range(kills):
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(collection), str(photos)], stdout=subprocess.DEVNULL
+            [sys.executable, "-c", PROGRAM, str(collection), str(photos), preset], stdout=subprocess.DEVNULL
         )
         time.sleep(whole * generator.uniform(0.15, 0.3))
         if process.poll() is not None:

@@ -164,3 +164,9 @@ def test_ctrl_c_ends_with_a_word_and_its_own_exit_code(scenes: Path, tmp_path: P
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "the same command goes on from there" in said
+
+
+def test_an_index_that_no_branch_takes_is_refused(own: Path, view: Path) -> None:
+    ran = run("search", own, view, "--set", "index=hnsw")
+    assert ran.code == 2
+    assert "'hnsw' is used by no branch" in ran.err and "branches.1.index" in ran.err

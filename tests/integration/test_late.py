@@ -81,9 +81,21 @@ def test_an_unproven_answer_says_so_and_how_to_measure_it(tokens: Path, seen: Pa
     assert "Not proven" in ran.out and "`resight identity`" in ran.out
 
 
-def test_a_collection_without_tokens_has_no_proof(indexed: Path, view: Path):
-    assert run("search", indexed, view, "--json").answer["proof"] == ""
-    assert "shortlist:" not in run("search", indexed, view).out
+@pytest.fixture(scope="module")
+def words(photos: Path) -> Path:
+    """A collection of local features alone."""
+    collection = photos.parent / "words.resight"
+    assert run("index", photos, "--into", collection, "--encoder", "sift").code == 0
+    return collection
+
+
+def test_a_collection_without_tokens_has_no_proof(words: Path, view: Path):
+    assert run("search", words, view, "--json").answer["proof"] == ""
+    assert "shortlist:" not in run("search", words, view).out
+
+
+def test_the_default_proves_the_half_that_has_tokens(indexed: Path, view: Path):
+    assert run("search", indexed, view, "--json").answer["proof"].startswith("aggregated: All 12 images were scored")
 
 
 def test_proven_answers_are_the_same_in_every_kind(tokens: Path, seen: Path):
@@ -159,8 +171,8 @@ def test_the_same_seed_draws_the_same_sample(tokens: Path):
     assert asked[0] == asked[1]
 
 
-def test_identity_without_late_interaction_says_what_gives_it(indexed: Path, tokens: Path):
-    ran = run("identity", indexed)
+def test_identity_without_late_interaction_says_what_gives_it(words: Path, tokens: Path):
+    ran = run("identity", words)
     assert ran.code == RecipeError.exit_code
     assert "gardens_point_tokens" in ran.err and "--set index=late" in ran.err and "asmk by inverted" in ran.err
     assert "--set index.keep=fp32" in run("identity", tokens, "--set", "index.keep=none").err

@@ -62,6 +62,8 @@ def open_collection(
     """
     folder = Path(path)
     wanted = recipes.load(recipe) if isinstance(recipe, (str, Path)) else recipe
+    if wanted is not None:
+        _check_index_is_used(wanted)
     if must_exist or (folder / description.FILE).exists():
         made = description.read(folder)
         if wanted is not None:
@@ -214,7 +216,6 @@ class Collection:
             raise RecipeError(
                 "no branch takes part in the shortlist", expected="a branch with weight above 0", fix="set a weight"
             )
-        _check_index_is_used(recipe)
         chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in recipe.rerankers)
         scores = {part.name: self.description.spaces[part.branch] for part in shortlisters}
         signals = [name_standout(name, len(scores)) for name in scores] + [
