@@ -62,8 +62,6 @@ def open_collection(
     """
     folder = Path(path)
     wanted = recipes.load(recipe) if isinstance(recipe, (str, Path)) else recipe
-    if wanted is not None:
-        _check_index_is_used(wanted)
     if must_exist or (folder / description.FILE).exists():
         made = description.read(folder)
         if wanted is not None:
@@ -283,18 +281,6 @@ def _signal(branch: Branch, branches: Sequence[Branch]) -> str:
     """The name of a branch's score: its descriptor, with the encoder before it where that alone is not unique."""
     same = [other for other in branches if other.weight > 0 and other.descriptor.name == branch.descriptor.name]
     return branch.descriptor.name if len(same) == 1 else f"{branch.encoder.name}_{branch.descriptor.name}"
-
-
-def _check_index_is_used(recipe: Recipe) -> None:
-    """An index that no branch takes would be a setting without effect."""
-    taken = [branch.index is None for branch in recipe.branches if branch.weight > 0]
-    if recipe.index != Choice("exact") and not any(taken):
-        raise RecipeError(
-            f"the index {recipe.index.name!r} is used by no branch",
-            expected="an index for a branch that has none of its own",
-            actual="every branch with a weight names its index",
-            fix="set it for the branch, e.g. --set branches.1.index.kind=fp32",
-        )
 
 
 def _check_same_encoding(folder: Path, made: description.Description, wanted: Recipe) -> None:
