@@ -13,8 +13,7 @@ from resight.collection.adding import encode_region
 from resight.data import images
 from resight.encode.encoder import Encoder
 from resight.errors import ImageError
-from resight.search.locate import split
-from resight.search.token_support import heat_image, heat_query, match_tokens
+from resight.search.token_support import heat_image, heat_query, match_tokens, split
 from resight.store import ImageRecord, Reader
 from resight.types import Branch, Choice, Descriptors, Evidence, Picture, Query
 

@@ -22,6 +22,7 @@ from resight.errors import BoxError, ImageError, InputError, RecipeError
 from resight.index.late import LateSearcher
 from resight.search.pipeline import choose_depth
 from resight.search.shortlist import Shortlister
+from resight.search.token_support import split
 from resight.types import Descriptors, Skipped
 
 DEVIATIONS = 1.959963984540054  # 95 % of a normal distribution lie within so many
@@ -176,12 +177,9 @@ def _draw(collection: Collection, branch: int, sample: int, seed: int) -> Iterat
     """Images of the collection by their stored tokens; those that have none ask nothing."""
     ids = sorted(record.id for record in collection.records())
     chosen = np.random.default_rng(seed).permutation(len(ids))[:sample]
-    for chunk in collection.descriptors(branch, [ids[row] for row in chosen]):
-        limits = np.searchsorted(chunk.owners, np.arange(len(chunk.ids) + 1))
-        for number, name in enumerate(chunk.ids):
-            vectors = chunk.vectors[limits[number] : limits[number + 1]]
-            if len(vectors):
-                yield Descriptors((name,), vectors, np.zeros(len(vectors), np.int32), space=chunk.space), name
+    for image in split(collection.descriptors(branch, [ids[row] for row in chosen])):
+        if len(image):
+            yield image, image.ids[0]
 
 
 def _compare(

@@ -5,15 +5,15 @@ box around the matched points. Without either, for an image that was compared by
 best.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from resight.search.plausibility import corners, map_points
 from resight.search.rerankers import Gallery
-from resight.search.token_support import find_supported_box, find_token_branch, match_tokens
-from resight.types import Box, Descriptors, Match, Query, Ranking
+from resight.search.token_support import find_supported_box, find_token_branch, match_tokens, split
+from resight.types import Box, Match, Query, Ranking
 
 BY_TOKENS = 30  # of the first answers: their tokens have to be read
 
@@ -46,18 +46,3 @@ def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
     if not (high > low).all():
         return None
     return float(low[0]), float(low[1]), float(high[0]), float(high[1])
-
-
-def split(chunks: Iterator[Descriptors]) -> Iterator[Descriptors]:
-    """Token rows of many images, image by image."""
-    for chunk in chunks:
-        for owner, name in enumerate(chunk.ids):
-            rows = slice(*np.searchsorted(chunk.owners, (owner, owner + 1)))
-            yield Descriptors(
-                (name,),
-                chunk.vectors[rows],
-                np.zeros(len(chunk.vectors[rows]), np.int32),
-                boxes=None if chunk.boxes is None else chunk.boxes[rows],
-                seeds=None if chunk.seeds is None else chunk.seeds[rows],
-                space=chunk.space,
-            )

@@ -12,6 +12,8 @@ best-supported area.
                stops where they become few
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from resight.errors import RecipeError
@@ -85,6 +87,21 @@ def find_densest(votes: FloatArray, size: tuple[int, int]) -> Box | None:
     down, across = divmod(int((bands[:, right] - bands[:, left]).argmax()), len(left))
     x, y = size[0] / columns, size[1] / rows
     return float(left[across] * x), float(top[down] * y), float(right[across] * x), float(bottom[down] * y)
+
+
+def split(chunks: Iterator[Descriptors]) -> Iterator[Descriptors]:
+    """Token rows of many images, image by image."""
+    for chunk in chunks:
+        for owner, name in enumerate(chunk.ids):
+            rows = slice(*np.searchsorted(chunk.owners, (owner, owner + 1)))
+            yield Descriptors(
+                (name,),
+                chunk.vectors[rows],
+                np.zeros(len(chunk.vectors[rows]), np.int32),
+                boxes=None if chunk.boxes is None else chunk.boxes[rows],
+                seeds=None if chunk.seeds is None else chunk.seeds[rows],
+                space=chunk.space,
+            )
 
 
 def find_token_branch(query: Query) -> int | None:

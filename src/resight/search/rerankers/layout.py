@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.plugins import check_range
-from resight.search.locate import split
 from resight.search.promote import promote
 from resight.search.rerankers import Gallery
-from resight.search.token_support import require_boxes, require_token_branch
+from resight.search.token_support import require_boxes, require_token_branch, split
 from resight.types import Descriptors, FloatArray, Query, Ranking
 
 LEAST_INSIDE = 0.2
