@@ -61,7 +61,23 @@ def load_all(source: str | Path, overrides: Sequence[str] = (), preset: str | Pa
         table = {**_read(preset), **measured, "name": f"{table['name']} with {Path(preset).stem}"}
     for override in overrides:
         apply(table, override)
-    return [parse(one) for one in expand(table)]
+    found = [parse(one) for one in expand(table)]
+    for recipe in found:
+        refuse_idle_index(recipe, overrides)
+    return found
+
+
+def refuse_idle_index(recipe: Recipe, overrides: Sequence[str]) -> None:
+    """An index that is asked for by an override, and that no branch takes, would be a setting without effect."""
+    asked = any(override.partition("=")[0].strip().split(".")[0] == "index" for override in overrides)
+    idle = recipe.index != Choice("exact")  # which a recipe has that names none
+    if asked and idle and all(branch.index for branch in recipe.branches if branch.weight > 0):
+        raise RecipeError(
+            f"the index {recipe.index.name!r} is used by no branch",
+            expected="an index for a branch that has none of its own",
+            actual="every branch with a weight names its index",
+            fix="set it for the branch, e.g. --set branches.1.index.kind=fp32",
+        )
 
 
 def _read(source: str | Path) -> dict[str, Any]:

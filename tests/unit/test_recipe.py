@@ -19,7 +19,6 @@ metrics = ["ap", "recall@1"]
 encoder = { name = "sift", features = 500 }
 descriptor = "vlad"
 weight = 2
-index = { name = "hnsw", links = 16 }
 
 [[rerankers]]
 name = "geometry"
@@ -28,9 +27,7 @@ candidates = 10
 BRANCH = {"encoder": "sift", "descriptor": "vlad"}
 EXPECTED = Recipe(
     name="museum",
-    branches=(
-        Branch(Choice("sift", {"features": 500}), Choice("vlad"), weight=2.0, index=Choice("hnsw", {"links": 16})),
-    ),
+    branches=(Branch(Choice("sift", {"features": 500}), Choice("vlad"), weight=2.0),),
     data=Choice("museum", {"direction": "photos"}),
     index=Choice("hnsw"),
     rerankers=(Choice("geometry", {"candidates": 10}),),
@@ -285,3 +282,17 @@ def test_a_preset_says_how_and_the_recipe_on_which_data(file: Path):
     assert (made.branches, made.index) == (preset.branches, preset.index)
     assert made.rerankers == (Choice("geometry", {"candidates": 7}),)
     assert made.name == "museum with sift_vlad"
+
+
+def test_an_index_by_override_that_no_branch_takes_is_refused():
+    for override in ("index=hnsw", "index.kind=fp32"):
+        with pytest.raises(RecipeError, match="used by no branch"):
+            recipe.load("sift_tokens", [override] if "." not in override else ["index=late", override])
+    assert recipe.load("sift_tokens", ["branches.1.index.kind=fp32"]).branches[1].index.settings["kind"] == "fp32"
+    assert recipe.load("tokens", ["index.kind=fp32"]).index.settings["kind"] == "fp32"
+
+
+def test_a_branch_may_have_an_index_of_its_own():
+    made = recipe.parse({"branches": [{**BRANCH, "index": {"name": "hnsw", "links": 16}}]})
+    assert made.branches[0].index == Choice("hnsw", {"links": 16})
+    assert recipe.parse(json.loads(json.dumps(recipe.to_table(made)))) == made

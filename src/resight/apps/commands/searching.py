@@ -7,8 +7,8 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.commands.adding import Json, Set
-from resight.errors import BoxError, InputError, RecipeError
-from resight.types import Box, Choice, Hit, Recipe
+from resight.errors import BoxError, InputError
+from resight.types import Box, Hit
 
 if TYPE_CHECKING:
     from resight.collection import Collection
@@ -68,19 +68,8 @@ def open_to_search(path: Path, settings: list[str] | None) -> "Collection":
     for setting in settings:
         recipes.apply(table, setting)
     wanted = recipes.parse(table)
-    check_index_is_used(wanted)
+    recipes.refuse_idle_index(wanted, settings)
     return open_collection(path, wanted, must_exist=True)
-
-
-def check_index_is_used(recipe: Recipe) -> None:
-    """An index that no branch takes would be a setting without effect."""
-    if recipe.index != Choice("exact") and all(branch.index for branch in recipe.branches if branch.weight > 0):
-        raise RecipeError(
-            f"the index {recipe.index.name!r} is used by no branch",
-            expected="an index for a branch that has none of its own",
-            actual="every branch with a weight names its index",
-            fix="set it for the branch, e.g. --set branches.1.index.kind=fp32",
-        )
 
 
 def print_hits(title: str, hits: tuple[Hit, ...]) -> None:
