@@ -85,6 +85,7 @@ class Features:
     cls: FloatArray | None = None  # [B, D]
     attention: FloatArray | None = None  # [B, N]
     covers: FloatArray | None = None  # [B, 4] the box of the original that the grid lies on; None: all of it
+    head: FloatArray | None = None  # [B, P] the one vector that the network itself makes of an image
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
 """A picture as a network wants it.
 
-In: a Picture, the size of the network's input, and the statistics that its weights were trained with.
+In: a Picture, the size of the network's input, and what its weights were trained with.
 Out: [1, 3, H, W] float32, and the box of the original that the input shows.
 
     squash   a square input shows the whole picture, its proportions bent
-    crop     a square input shows the largest centred square, nothing bent
+    crop     a square input shows the largest centred square (or a share of it), nothing bent
     keep     the input has the picture's own proportions, to the next whole cell, on about as many pixels as the square:
              all is shown and hardly bent, the cost is the same, and the grid differs from picture to picture
+
+Interpolation `area` is OpenCV's; `bilinear` and `bicubic` are Pillow's, which the networks of timm and transformers
+were trained with (the kernel grows with the reduction, so that nothing aliases).
 """
 
 from dataclasses import dataclass
@@ -14,11 +17,15 @@ from typing import Literal
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
 from resight.types import Box, FloatArray, Picture
 
 Fit = Literal["squash", "crop", "keep"]
+Interpolation = Literal["area", "bilinear", "bicubic"]
 REACH = 3  # decode this many times the input's side: the short side of a 3:1 picture still fills a square
+FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
 @dataclass(frozen=True)
@@ -40,21 +47,41 @@ def choose_input(picture: Picture, size: int, cell: int, fit: Fit) -> tuple[int,
     return columns * cell, rows * cell
 
 
-def prepare(picture: Picture, width: int, height: int, fit: Fit, statistics: Statistics) -> tuple[FloatArray, Box]:
+def choose_size(size: int, scale: float, cell: int) -> int:
+    """The side of the input at a scale, in whole cells; a scale of 1 leaves it as it is."""
+    return size if scale == 1 else max(round(size * scale / cell), 1) * cell
+
+
+def prepare(
+    picture: Picture,
+    width: int,
+    height: int,
+    fit: Fit,
+    statistics: Statistics,
+    interpolation: Interpolation = "area",
+    share: float = 1.0,
+) -> tuple[FloatArray, Box]:
+    """`share` is how much of the side of the largest centred square `crop` shows."""
     rows, columns = picture.pixels.shape[:2]
-    x0, y0, x1, y1 = (0, 0, columns, rows) if fit != "crop" else crop(columns, rows, width / height)
-    shown = picture.pixels[y0:y1, x0:x1]
-    shrinks = shown.shape[1] > width or shown.shape[0] > height
-    resized = cv2.resize(shown, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    x0, y0, x1, y1 = (0, 0, columns, rows) if fit != "crop" else crop(columns, rows, width / height, share)
+    resized = resize(picture.pixels[y0:y1, x0:x1], width, height, interpolation)
     mean, deviation = np.array(statistics.mean, np.float32), np.array(statistics.deviation, np.float32)
     planes = np.ascontiguousarray(((resized - mean) / deviation).transpose(2, 0, 1)[None], np.float32)
     scale_x, scale_y = picture.size[0] / columns, picture.size[1] / rows
     return planes, (x0 * scale_x, y0 * scale_y, x1 * scale_x, y1 * scale_y)
 
 
-def crop(width: int, height: int, proportion: float) -> tuple[int, int, int, int]:
+def resize(pixels: NDArray[np.uint8], width: int, height: int, interpolation: Interpolation) -> NDArray[np.uint8]:
+    if interpolation != "area":
+        return np.asarray(Image.fromarray(pixels).resize((width, height), FILTERS[interpolation]), np.uint8)
+    shrinks = pixels.shape[1] > width or pixels.shape[0] > height
+    resized = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    return np.asarray(resized, np.uint8)
+
+
+def crop(width: int, height: int, proportion: float, share: float = 1.0) -> tuple[int, int, int, int]:
     """The largest centred box of a picture whose width is `proportion` times its height, in whole pixels."""
-    wide = min(width, max(1, round(height * proportion)))
-    high = min(height, max(1, round(width / proportion)))
+    wide = max(1, round(share * min(width, max(1, round(height * proportion)))))
+    high = max(1, round(share * min(height, max(1, round(width / proportion)))))
     x, y = (width - wide) // 2, (height - high) // 2
     return x, y, x + wide, y + high

@@ -26,9 +26,13 @@ class About:
 class Backbone(Protocol):
     max_side: int | None  # pictures larger than this may be decoded reduced; None: full size is wanted
     fingerprint: str  # settings and weights: whatever changes the features changes it
+    batch: int  # how many pictures at once serve it best
 
-    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
-        """Features of every picture, in order, in batches of one shape. Called from several threads at once."""
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        """Features of every picture, in order, in batches of one shape. Called from several threads at once.
+
+        `scale` is the size of the network's input against its usual one.
+        """
         ...
 
 

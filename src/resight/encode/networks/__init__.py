@@ -1,0 +1,1 @@
+"""Networks that run on torch: what the backbones timm and transformers share."""

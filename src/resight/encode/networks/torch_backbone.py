@@ -1,0 +1,186 @@
+"""Pictures through a network of torch, in batches of one shape.
+
+In: a Network (made by the backbones timm and transformers) and its settings. Out: Features, one picture each, in the
+order of the pictures. On a CPU several threads may run batches side by side; on another device they queue.
+"""
+
+import contextlib
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from resight.encode.networks.settings import Settings
+from resight.encode.preprocess import REACH, Interpolation, Statistics, choose_input, choose_size, prepare
+from resight.errors import RecipeError
+from resight.types import Box, Features, FloatArray, Picture
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+SEED = 0  # of untrained weights
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a network gives for a batch."""
+
+    patches: torch.Tensor  # [B, rows × columns, D]
+    grid: tuple[int, int]  # rows, columns
+    cls: torch.Tensor | None = None  # [B, D]
+    attention: torch.Tensor | None = None  # [B, rows × columns] of CLS, mean over heads
+    head: torch.Tensor | None = None  # [B, P]
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a network was trained to see."""
+
+    size: int
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    interpolation: Interpolation
+    cell: int  # pixels a side that a patch or a cell of the feature map stands for
+    fixed: bool = False  # no other size than `size`
+    whole: bool = False  # the cells must tile the input: patches, not a feature map
+
+
+class Network(Protocol):
+    module: torch.nn.Module
+    input: Input
+
+    def run(self, planes: torch.Tensor) -> Outputs:
+        """Planes [B, 3, H, W]. Called from several threads at once, without gradients."""
+        ...
+
+
+class TorchBackbone:
+    def __init__(self, network: Network, settings: Settings, name: str) -> None:
+        self._settings = settings
+        self._input = fill_in(network.input, settings, name)
+        self._device = choose_device(settings)
+        self._type = PRECISIONS[settings.precision]
+        if self._device.type == "cpu":
+            torch.set_num_threads(settings.threads)
+        self.batch = settings.batch or (1 if self._device.type == "cpu" else 32)
+        self.max_side: int | None = REACH * self._input.size
+        self.fingerprint = (
+            f"{name}, block={settings.block}, projection={settings.projection}, size={self._input.size}, "
+            f"fit={settings.fit}, share={settings.share:g}, interpolation={self._input.interpolation}, "
+            f"mean={self._input.mean}, deviation={self._input.deviation}, precision={settings.precision}, "
+            f"weights={hash_weights(network.module)})"
+        )
+        network.module.eval().requires_grad_(False).to(self._device, self._type)
+        if settings.compile:
+            network.module.compile()
+        self._network = network
+        # A second batch on an accelerator would take memory and no less time.
+        self._turn = contextlib.nullcontext() if self._device.type == "cpu" else threading.Lock()
+
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        shown = [self._show(picture, scale) for picture in pictures]
+        results: dict[int, Features] = {}
+        for members in group_by_shape([planes.shape for planes, _ in shown], self.batch):
+            outputs = self._run(np.concatenate([shown[member][0] for member in members]))
+            for row, member in enumerate(members):
+                results[member] = make_features(pictures[member], outputs, row, shown[member][1])
+        for number in range(len(pictures)):
+            yield results.pop(number)
+
+    def _show(self, picture: Picture, scale: float) -> tuple[FloatArray, Box]:
+        given, settings = self._input, self._settings
+        if scale != 1 and given.fixed:
+            raise refuse_size(given, f"scale {scale:g}")
+        side = choose_size(given.size, scale, given.cell)
+        width, height = choose_input(picture, side, given.cell, settings.fit)
+        statistics = Statistics(to_pixels(given.mean), to_pixels(given.deviation))
+        return prepare(picture, width, height, settings.fit, statistics, given.interpolation, settings.share)
+
+    def _run(self, planes: FloatArray) -> Outputs:
+        with self._turn, torch.inference_mode():
+            return self._network.run(torch.from_numpy(planes).to(self._device, self._type))
+
+
+def fill_in(given: Input, settings: Settings, name: str) -> Input:
+    """The network's own input with what the settings change."""
+    size = settings.size or given.size
+    if given.fixed and (size != given.size or settings.fit == "keep"):
+        raise refuse_size(given, f"size {size}, fit {settings.fit!r}")
+    if (given.whole and size % given.cell) or size < given.cell:
+        raise RecipeError(
+            f"{name}: {size} pixels are not whole cells",
+            expected=f"a size that is a multiple of {given.cell}",
+            actual=str(size),
+            fix=f"e.g. {max(round(size / given.cell), 1) * given.cell}",
+        )
+    return replace(
+        given,
+        size=size,
+        mean=settings.mean or given.mean,
+        deviation=settings.deviation or given.deviation,
+        interpolation=settings.interpolation or given.interpolation,
+    )
+
+
+def refuse_size(given: Input, asked: str) -> RecipeError:
+    return RecipeError(
+        "this network takes pictures of one size alone",
+        expected=f"{given.size} × {given.size} pixels, fit squash or crop, scale 1",
+        actual=asked,
+        fix="leave it as it is, or choose a network whose position embedding can be interpolated",
+    )
+
+
+def choose_device(settings: Settings) -> torch.device:
+    if settings.device == "auto":
+        found = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        return torch.device(found)
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there[settings.device]:
+        raise RecipeError(
+            f"there is no {settings.device} device here",
+            expected="a device that torch can use",
+            actual=f"device = {settings.device!r}",
+            fix="device = 'auto' takes the best one that there is",
+        )
+    return torch.device(settings.device)
+
+
+def group_by_shape(shapes: Sequence[tuple[int, ...]], most: int) -> list[list[int]]:
+    """Numbers of pictures of one shape, at most `most` together."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for number, shape in enumerate(shapes):
+        groups.setdefault(shape, []).append(number)
+    return [members[at : at + most] for members in groups.values() for at in range(0, len(members), most)]
+
+
+def make_features(picture: Picture, outputs: Outputs, row: int, covers: Box) -> Features:
+    def pick(tensor: torch.Tensor | None) -> FloatArray | None:
+        return None if tensor is None else tensor[row : row + 1].float().contiguous().cpu().numpy()
+
+    return Features(
+        ids=(picture.ref.id,),
+        patches=outputs.patches[row : row + 1].float().contiguous().cpu().numpy(),
+        sizes=np.array([picture.size], dtype=np.int32),
+        grid=outputs.grid,
+        cls=pick(outputs.cls),
+        attention=pick(outputs.attention),
+        covers=np.array([covers], dtype=np.float32),
+        head=pick(outputs.head),
+    )
+
+
+def hash_weights(module: torch.nn.Module) -> str:
+    """The same for the same weights, wherever they came from."""
+    digest = hashlib.blake2b(digest_size=4)
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def to_pixels(values: Sequence[float]) -> tuple[float, float, float]:
+    red, green, blue = (255 * value for value in values)
+    return red, green, blue
