@@ -4,11 +4,12 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from resight.evaluate.chart import Chart, Line
-from resight.evaluate.report import Table, to_html
+from resight.evaluate.table import Table, to_html
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -32,20 +33,50 @@ TABLE = Table(
 )
 
 
+ABSENT = "a network with a long name, pooled by one of many poolings"
+RANKED = Table(
+    "a catalogue: a data set, 200 images",
+    ("variant", "bytes an image", *NAMES, *(f"{name} again" for name in NAMES), "recall@1 against row 0", "ms a query"),
+    tuple(
+        (f"row {row}", "3,072", *["0.8450 ±0.050"] * 8, "+0.0050 [-0.0250, +0.0150]", "2.6")
+        if row != 20
+        else (ABSENT, *["–"] * 11)
+        for row in range(40)
+    ),
+    ("a note",),
+    marks={(3, 2): "best", (4, 2): "second"},
+    absent={ABSENT: "its weights are not here"},
+)
+
+
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator["sync_api.Page"]:
-    file = tmp_path_factory.mktemp("page") / "page.html"
-    file.write_text(to_html(TABLE), encoding="utf-8")
+def chromium() -> Iterator["sync_api.Browser"]:
     with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        opened = chromium.new_page(viewport={"width": 1280, "height": 900})
-        complaints: list[str] = []
-        requests: list[str] = []
-        opened.on("console", lambda message: complaints.append(message.text))
-        opened.on("request", lambda request: requests.append(request.url))
-        opened.goto(file.as_uri())
-        yield opened
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def page(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator["sync_api.Page"]:
+    yield from show(chromium, TABLE, tmp_path_factory.mktemp("page") / "page.html")
+
+
+@pytest.fixture(scope="module")
+def catalogue(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator["sync_api.Page"]:
+    """Forty rows, one of them absent."""
+    yield from show(chromium, RANKED, tmp_path_factory.mktemp("catalogue") / "page.html")
+
+
+def show(chromium: "sync_api.Browser", table: Table, file: Path) -> Iterator["sync_api.Page"]:
+    file.write_text(to_html(table), encoding="utf-8")
+    opened = chromium.new_page(viewport={"width": 1280, "height": 900})
+    complaints: list[str] = []
+    requests: list[str] = []
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("request", lambda request: requests.append(request.url))
+    opened.goto(file.as_uri())
+    yield opened
     assert (complaints, requests) == ([], [file.as_uri()])
 
 
@@ -97,6 +128,32 @@ def test_the_chosen_row_is_marked(page):
     assert row.evaluate("row => getComputedStyle(row.firstChild).backgroundColor") != page.evaluate(
         "getComputedStyle(document.body).backgroundColor"
     )
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_heads_and_labels_stay_in_sight_in_a_long_table(catalogue, width):
+    catalogue.set_viewport_size({"width": width, "height": 900})
+    assert catalogue.evaluate("document.documentElement.scrollWidth") == width
+    frame = catalogue.locator(".table")
+    frame.evaluate("frame => frame.scrollTo(200, 600)")
+    box, head = frame.bounding_box(), catalogue.locator("thead th").nth(0).bounding_box()
+    label = catalogue.locator("tbody th").nth(30).bounding_box()
+    assert (head["x"], head["y"]) == pytest.approx((box["x"], box["y"]), abs=1)
+    assert label["x"] == pytest.approx(box["x"], abs=1)
+    assert label["width"] <= max(0.45 * width, 500)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_best_is_bold_the_second_underlined_and_an_absent_row_quiet(catalogue, scheme):
+    catalogue.emulate_media(color_scheme=scheme)
+    assert int(catalogue.locator("td strong").evaluate("mark => getComputedStyle(mark).fontWeight")) >= 700
+    assert catalogue.locator("td u").evaluate("mark => getComputedStyle(mark).textDecorationLine") == "underline"
+    assert catalogue.locator("td strong").inner_text() == "0.8450"
+    row = catalogue.locator("tr.absent")
+    assert row.get_attribute("title") == "its weights are not here"
+    paper = light(catalogue.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert contrast(light(row.locator("td").first.evaluate("cell => getComputedStyle(cell).color")), paper) >= 4.5
+    assert f"{ABSENT}: its weights are not here" in catalogue.locator("li").all_inner_texts()
 
 
 def light(colour: str) -> float:

@@ -1,15 +1,19 @@
-"""What every backbone promises, with its default settings."""
+"""What every backbone promises, with its default settings; without its weights, where those are not here."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from builders import draw_texture, fill_picture, make_picture
+from onnx import TensorProto, helper, numpy_helper
 
 from resight import plugins
 from resight.encode import backbones
 from resight.encode.backbones import Backbone
-from resight.errors import MissingExtra
+from resight.errors import MissingExtra, MissingWeights, RecipeError
 from resight.types import Features, Picture
 
 
@@ -18,12 +22,44 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="module")
-def backbone(name: str) -> Backbone:
+def find_settings(name: str, folder: Path) -> dict[str, Any]:
+    """The fewest settings with which it can be built here."""
+    if name == "fused":
+        parts = [{"encoder": {"name": "efficientnet_lite", "block": block}, "descriptor": "pooled"} for block in (3, 9)]
+        return {"parts": parts}
+    if name == "onnx":
+        return {"model": write_network(folder / "small.onnx")}
     try:
-        return backbones.build(name)
+        backbones.build(name)
+    except MissingWeights:
+        return {"untrained": True}
     except MissingExtra as missing:
         pytest.skip(missing.problem)
+    return {}
+
+
+def write_network(path: Path) -> Path:
+    """One convolution with a stride of 16, for pictures of any size."""
+    kernel = np.random.default_rng(0).normal(size=(8, 3, 16, 16)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["image", "kernel"], ["map"], strides=[16, 16], kernel_shape=[16, 16])],
+        "small",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, "h", "w"])],
+        [helper.make_tensor_value_info("map", TensorProto.FLOAT, ["n", 8, "rows", "columns"])],
+        [numpy_helper.from_array(kernel, "kernel")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def settings(name: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return find_settings(name, tmp_path_factory.mktemp("network"))
+
+
+@pytest.fixture(scope="module")
+def backbone(name: str, settings: dict[str, Any]) -> Backbone:
+    return backbones.build(name, **settings)
 
 
 def draw_pictures() -> list[Picture]:
@@ -77,12 +113,14 @@ def test_key_points_lie_in_the_original_and_reach_across_it(batches: list[Featur
 
 def test_everything_is_a_finite_number(batches: list[Features]):
     for batch in batches:
-        for array in (batch.patches, batch.points, batch.cls, batch.attention):
+        for array in (batch.patches, batch.points, batch.cls, batch.attention, batch.head):
             assert array is None or np.isfinite(array).all()
 
 
-def test_a_picture_gives_the_same_features_alone_again_and_from_another_build(name: str, batches: list[Features]):
-    (alone,) = backbones.build(name).extract(draw_pictures()[:1])
+def test_a_picture_gives_the_same_features_alone_again_and_from_another_build(
+    name: str, settings: dict[str, Any], batches: list[Features]
+):
+    (alone,) = backbones.build(name, **settings).extract(draw_pictures()[:1])
     np.testing.assert_allclose(alone.patches[0], batches[0].patches[0], atol=1e-5)
 
 
@@ -97,7 +135,8 @@ def test_several_threads_can_use_it_at_once(backbone: Backbone, batches: list[Fe
 
 def test_what_it_says_about_itself_is_true(name: str, batches: list[Features]):
     about = plugins.find("resight.encode.backbones", name).ABOUT
-    assert about.dimensions == batches[0].patches.shape[2]
+    assert about.dimensions in (0, batches[0].patches.shape[2])
+    assert about.tokens in (0, batches[0].patches.shape[1])
     assert about.family and about.rows and about.weights and about.licence
 
 
@@ -111,6 +150,23 @@ def test_the_pixels_are_only_read(backbone: Backbone):
     assert len(list(backbone.extract([make_picture(pixels)]))) == 1
 
 
-def test_the_fingerprint_names_the_backbone_and_does_not_change(name: str, backbone: Backbone):
-    assert backbone.fingerprint
-    assert backbones.build(name).fingerprint == backbone.fingerprint
+def test_the_fingerprint_names_the_backbone_and_does_not_change(
+    name: str, settings: dict[str, Any], backbone: Backbone
+):
+    assert backbone.fingerprint.startswith(name)
+    assert backbones.build(name, **settings).fingerprint == backbone.fingerprint
+
+
+def test_another_scale_is_another_grid_or_is_refused(backbone: Backbone, batches: list[Features]):
+    try:
+        (larger,) = backbone.extract(draw_pictures()[:1], 2.0)
+    except RecipeError as refused:
+        assert refused.expected and refused.fix
+        return
+    assert larger.patches.shape[2] == batches[0].patches.shape[2]
+    if batches[0].grid not in (None, (1, 1)):
+        assert larger.grid is not None and larger.grid[0] == pytest.approx(2 * batches[0].grid[0], abs=1)
+
+
+def test_it_says_how_many_pictures_serve_it_best(backbone: Backbone):
+    assert backbone.batch >= 1

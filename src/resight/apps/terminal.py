@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,23 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[int] = (),
+    styles: Mapping[tuple[int, int], tuple[int, str]] | None = None,
+) -> None:
+    """`styles`: row and column → how many of the cell's first letters are shown in which style, on a terminal."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(clean(cell)) for cell in row))
+    for column, heading in enumerate(columns):
+        table.add_column(heading, justify="right" if column in right else "left", overflow="fold")
+    for number, row in enumerate(rows):
+        cells = [Text(clean(cell)) for cell in row]
+        for column, cell in enumerate(cells):
+            letters, style = (styles or {}).get((number, column), (0, ""))
+            cell.stylize(style, 0, letters)
+        table.add_row(*cells)
     console().print(table)
 
 
@@ -79,11 +90,25 @@ def write_text(path: Path, text: str) -> None:
         ) from error
 
 
+class Bar:
+    """Called with what is done and what there is in all; `tell` changes the words before the bar."""
+
+    def __init__(self, bar: Progress, label: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(label, total=None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+    def tell(self, label: str) -> None:
+        self._bar.reset(self._task, description=clean(label), total=None)
+
+
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress(label: str) -> Iterator[Bar]:
     """A bar with rate and time left on a terminal; silence elsewhere."""
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         _Rate(),
@@ -92,8 +117,7 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
         disable=not sys.stderr.isatty(),
     )
     with bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield Bar(bar, label)
 
 
 class _Rate(ProgressColumn):

@@ -19,6 +19,7 @@ from resight.collection.explaining import TokenExplainer, keep_all_patches
 from resight.collection.index_cache import open_index
 from resight.data import images
 from resight.encode.encoder import Encoder
+from resight.encode.feature_cache import FeatureCache
 from resight.errors import BoxError, CollectionError, InputError, RecipeError, SpaceMismatch
 from resight.index import Searcher
 from resight.lock import writer_lock
@@ -54,11 +55,16 @@ class Answer:
 
 
 def open_collection(
-    path: str | Path, recipe: Recipe | str | Path | None = None, *, must_exist: bool = False
+    path: str | Path,
+    recipe: Recipe | str | Path | None = None,
+    *,
+    must_exist: bool = False,
+    cache: FeatureCache | None = None,
 ) -> "Collection":
     """The collection in a folder, made when missing. A recipe may be given by name, by path or ready-made.
 
-    An existing collection keeps the encoding it was made with; a recipe may only change how it is searched.
+    An existing collection keeps the encoding it was made with; a recipe may only change how it is searched. With a
+    `cache`, no picture goes through the same network twice, whichever collection asks.
     """
     folder = Path(path)
     wanted = recipes.load(recipe) if isinstance(recipe, (str, Path)) else recipe
@@ -66,7 +72,7 @@ def open_collection(
         made = description.read(folder)
         if wanted is not None:
             _check_same_encoding(folder, made, wanted)
-        return Collection(folder, made, wanted or made.recipe)
+        return Collection(folder, made, wanted or made.recipe, cache)
     wanted = wanted or recipes.load(DEFAULT)
     encoder = Encoder(wanted.branches)
     store = wanted.store
@@ -75,14 +81,17 @@ def open_collection(
         stores.build(store.name, folder=folder, layout=_layout(encoder), **store.settings)
 
     made = description.create(folder, wanted, encoder.spaces, make_store)
-    return Collection(folder, made, made.recipe)
+    return Collection(folder, made, made.recipe, cache)
 
 
 class Collection:
     """Made by `resight.open`."""
 
-    def __init__(self, folder: Path, made: description.Description, recipe: Recipe) -> None:
+    def __init__(
+        self, folder: Path, made: description.Description, recipe: Recipe, cache: FeatureCache | None = None
+    ) -> None:
         self.path = folder
+        self.cache = cache
         self.recipe = recipe
         self.description = made
         self._pipeline: tuple[int, Pipeline] | None = None
@@ -183,7 +192,7 @@ class Collection:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        encoder = Encoder(self.recipe.branches)
+        encoder = Encoder(self.recipe.branches, self.cache)
         if encoder.spaces != self.description.spaces:
             raise SpaceMismatch(
                 f"{self.path} was encoded in a way that is not available here",

@@ -43,13 +43,21 @@ def add(sources: Sequence[Source], encoder: Encoder, store: Store, progress: Pro
 
 def encode_region(picture: Picture, box: Box | None, encoder: Encoder, role: Role) -> tuple[Descriptors, ...]:
     """Descriptors of a picture or of the part in a box; places are in pixels of the whole original either way."""
-    if box is None:
-        (rows,) = encoder.encode([picture], role)
-        return rows
-    part = images.crop(picture, box)
-    (rows,) = encoder.encode([part], role)
-    assert part.ref.box is not None
-    return tuple(_shift(row, part.ref.box[0], part.ref.box[1]) for row in rows)
+    (rows,) = encode_regions([picture], [box], encoder, role)
+    return rows
+
+
+def encode_regions(
+    pictures: Sequence[Picture], boxes: Sequence[Box | None], encoder: Encoder, role: Role
+) -> list[tuple[Descriptors, ...]]:
+    parts = [
+        picture if box is None else images.crop(picture, box) for picture, box in zip(pictures, boxes, strict=True)
+    ]
+    encoded = []
+    for part, box, rows in zip(parts, boxes, encoder.encode(parts, role), strict=True):
+        x, y, _, _ = part.ref.box if box is not None and part.ref.box is not None else (0.0, 0.0, 0.0, 0.0)
+        encoded.append(rows if box is None else tuple(_shift(row, x, y) for row in rows))
+    return encoded
 
 
 class _Adding:
@@ -67,32 +75,45 @@ class _Adding:
         self._total = count_images(sources)
         for source in sources:
             batch = min(max(SMALLEST_BATCH, len(self._store) // 32), LARGEST_BATCH)
-            extract(self._read(source), self._encode, self._write, batch)
+            extract(
+                self._choose(source),
+                self._read,
+                self._encode,
+                self._write,
+                self._skip,
+                batch=batch,
+                together=self._encoder.batch,
+            )
         if self._commits > 8:
             self._store.compact()
         return AddReport(self._added, self._updated, self._unchanged, tuple(self._skipped))
 
-    def _read(self, source: Source) -> Iterator[Picture]:
+    def _choose(self, source: Source) -> Iterator[ImageRef | Skipped]:
+        """What is new or changed, and what cannot be an image."""
         for ref in list_refs(source):
             if isinstance(ref, Skipped):
-                self._skip(ref)
+                yield ref
                 continue
             named = self._name(ref, given=not isinstance(source, (str, Path)))
             if self._is_unchanged(named):
                 self._unchanged += 1
                 self._report()
-                continue
-            try:
-                picture = images.read(named, max_side=None if named.box else self._encoder.max_side)
-                if named.box is not None:
-                    images.clip(named.box, picture.size, named.id)
-            except (ImageError, BoxError) as error:
-                self._skip(Skipped(str(ref.path), images.reason(error, named.path)))
-                continue
-            yield picture
+            else:
+                yield named
 
-    def _encode(self, picture: Picture) -> tuple[Descriptors, ...]:
-        return encode_region(picture, picture.ref.box, self._encoder, "database")
+    def _read(self, ref: ImageRef | Skipped) -> Picture | Skipped:
+        if isinstance(ref, Skipped):
+            return ref
+        try:
+            picture = images.read(ref, max_side=None if ref.box else self._encoder.max_side)
+            if ref.box is not None:
+                images.clip(ref.box, picture.size, ref.id)
+        except (ImageError, BoxError) as error:
+            return Skipped(str(ref.path), images.reason(error, ref.path))
+        return picture
+
+    def _encode(self, pictures: Sequence[Picture]) -> list[tuple[Descriptors, ...]]:
+        return encode_regions(pictures, [picture.ref.box for picture in pictures], self._encoder, "database")
 
     def _write(self, batch: list[Encoded]) -> None:
         self._store.write([Record(make_record(picture), rows) for picture, rows in batch])

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -16,9 +16,11 @@ from typing import Any
 
 from resight import plugins
 from resight import recipe as recipes
+from resight.encode import models
 from resight.errors import CollectionError, StorageError, VersionMismatch
 from resight.lock import NAME as LOCK
 from resight.lock import writer_lock
+from resight.recipe_tables import read_branch, write_branch
 from resight.types import Branch, Choice, Recipe
 
 FILE = "collection.json"
@@ -112,9 +114,9 @@ def _adopt(recipe: Recipe, folder: Path) -> Recipe:
                 target.parent.mkdir(exist_ok=True)
                 target.write_bytes(data)
                 settings[name] = f"{FILES}/{target.name}"
-        return replace(choice, settings=settings)
+        return replace(choice, settings=_change_parts(settings, keep))
 
-    return replace(recipe, branches=tuple(_change(branch, keep) for branch in recipe.branches))
+    return replace(recipe, branches=tuple(_change(models.resolve_branch(part), keep) for part in recipe.branches))
 
 
 def _locate(recipe: Recipe, folder: Path) -> Recipe:
@@ -126,7 +128,7 @@ def _locate(recipe: Recipe, folder: Path) -> Recipe:
             for name, value in choice.settings.items()
             if isinstance(value, str) and value.startswith(f"{FILES}/")
         }
-        return replace(choice, settings={**choice.settings, **own})
+        return replace(choice, settings=_change_parts({**choice.settings, **own}, find))
 
     return replace(recipe, branches=tuple(_change(branch, find) for branch in recipe.branches))
 
@@ -138,6 +140,18 @@ def _change(branch: Branch, change: Callable[[str, Choice], Choice]) -> Branch:
         descriptor=change("resight.encode.descriptors", branch.descriptor),
         transforms=tuple(change("resight.encode.transforms", choice) for choice in branch.transforms),
     )
+
+
+def _change_parts(settings: Mapping[str, Any], change: Callable[[str, Choice], Choice]) -> dict[str, Any]:
+    """A setting may itself hold branches, as the parts of the encoder `fused` do."""
+    return {
+        name: [write_branch(_change(read_branch(part), change)) for part in value] if _holds_branches(value) else value
+        for name, value in settings.items()
+    }
+
+
+def _holds_branches(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(part, Mapping) and "encoder" in part for part in value)
 
 
 def _write(folder: Path, description: Description) -> None:

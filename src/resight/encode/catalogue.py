@@ -1,40 +1,82 @@
 """Which encoders there are, and what is known about each without running it.
 
-A backbone module says it in `ABOUT`. It can run here when it can be imported and, where it has `find_weights`, when
-those of its default settings are found; no network is loaded.
+Two kinds: the plug-ins, of which a module says in `ABOUT` what its default settings give, and the networks of
+models.toml, each a plug-in with settings. One can run here when it can be imported and, where its plug-in has
+`find_weights`, when they are on this machine; no network is loaded, and nothing is asked of the hub.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from resight import plugins
+from resight.encode import models
 from resight.encode.backbones import About
+from resight.encode.models import BACKBONES, Model
 from resight.errors import MissingExtra
+from resight.types import Choice
 
 
 @dataclass(frozen=True)
 class Entry:
-    name: str
+    name: str  # what a recipe says: encoder = "name"
     family: str
-    dimensions: int
-    rows: str
-    weights: str
+    dimensions: int  # 0: as its settings or parts make it
+    tokens: int  # rows of a picture at the default size
+    rows: str  # what a row stands for
+    weights: str  # where they come from
     licence: str
+    gated: bool
     ready: bool
-    missing: str = ""  # what it lacks and what to install, when not ready
+    missing: str = ""  # what it lacks and what to do, when not ready
+    title: str = ""
+    parameters: float | None = None  # millions
+    training: str = ""
+    images_a_second: float | None = None  # on this machine, when it was asked for
 
 
-def list_encoders() -> list[Entry]:
-    return [_describe(name) for name in plugins.names("resight.encode.backbones")]
+def list_encoders(names: Sequence[str] = ()) -> list[Entry]:
+    """All, plug-ins first; or those of some names, in that order."""
+    known = names or [*plugins.names(BACKBONES), *models.catalogue()]
+    return [_describe(models.find(name)) for name in known]
 
 
-def _describe(name: str) -> Entry:
-    entry = Entry(name, "", 0, "", "", "", ready=False)
+def _describe(found: str | Model) -> Entry:
+    entry = _describe_model(found) if isinstance(found, Model) else Entry(found, *_UNKNOWN)
     try:
-        module = plugins.find("resight.encode.backbones", name)
-        about: About = module.ABOUT
-        entry = Entry(name, about.family, about.dimensions, about.rows, about.weights, about.licence, ready=False)
+        choice = models.resolve(Choice(entry.name))
+        module = plugins.find(BACKBONES, choice.name)
+        if isinstance(found, str):
+            entry = _describe_plugin(found, module.ABOUT)
         if hasattr(module, "find_weights"):
-            module.find_weights(module.Config())
+            module.find_weights(plugins.configure(module.Config, choice.settings, entry.name))
     except MissingExtra as error:
         return replace(entry, missing="; ".join(text for text in (error.problem, error.fix) if text))
     return replace(entry, ready=True)
+
+
+_UNKNOWN = ("", 0, 0, "", "", "", False, False)
+
+
+def _describe_plugin(name: str, about: About) -> Entry:
+    return Entry(
+        name, about.family, about.dimensions, about.tokens, about.rows, about.weights, about.licence, False, False
+    )
+
+
+def _describe_model(model: Model) -> Entry:
+    source = str(model.encoder.settings["model"])
+    hub = f"timm/{source}" if model.encoder.name == "timm" else source
+    return Entry(
+        name=model.name,
+        family=model.family,
+        dimensions=model.dimensions,
+        tokens=model.tokens,
+        rows="patch or cell",
+        weights="a file of one's own" if model.own_weights else f"hub {hub}",
+        licence=model.licence,
+        gated=model.gated,
+        ready=False,
+        title=model.title,
+        parameters=model.parameters,
+        training=model.training,
+    )

@@ -5,9 +5,11 @@ RunResult, whose seconds are those of the search alone. All ways take turns on e
 that whatever else the machine does in the meantime slows all of them alike.
 """
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +17,15 @@ from pathlib import Path
 from resight.collection import Collection, open_collection
 from resight.collection.adding import Progress
 from resight.data import sets
+from resight.encode.extract import gather
+from resight.encode.feature_cache import FeatureCache
 from resight.errors import CollectionError, ManifestError, RecipeError
 from resight.evaluate import judge_all, metrics
 from resight.evaluate.results import JudgedQuery, RunResult
 from resight.search.pipeline import Pipeline, search
 from resight.types import Box, Dataset, Descriptors, ImageRef, Judgement, Query, Ranking, Recipe
+
+AHEAD = 64  # queries that are encoded before they are searched
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,13 @@ class Bench:
     dataset: Dataset
     unreadable: tuple[str, ...]  # database images that could not be read
     index_seconds: float
+    found_before: int = 0  # pictures that the cache had given out to others
+
+    @property
+    def cached(self) -> int:
+        """Pictures that came from the cache."""
+        cache = self.collection.cache
+        return cache.found - self.found_before if cache else 0
 
     def pipeline(self, recipe: Recipe) -> Pipeline:
         """The stages of a recipe whose branches are encoded as the collection's are."""
@@ -45,7 +58,12 @@ class Way:
 
 @contextmanager
 def prepare(
-    recipe: Recipe, root: Path, *, keep: Path | None = None, progress: Progress | None = None
+    recipe: Recipe,
+    root: Path,
+    *,
+    keep: Path | None = None,
+    cache: FeatureCache | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Bench]:
     """Encode the database of the recipe's data set; `keep` is where the collection stays for the next run."""
     if recipe.data is None or not recipe.metrics:
@@ -65,22 +83,20 @@ def prepare(
             fix="docs/data.md tells how",
         )
     with _place(keep) as folder:
-        collection = open_collection(folder, recipe)
+        found_before = cache.found if cache else 0
+        collection = open_collection(folder, recipe, cache=cache)
         started = time.perf_counter()
         report = collection.add(dataset.database, progress=progress)
         _check_nothing_else(collection, dataset)
         skipped = tuple(item.path for item in report.skipped)
-        yield Bench(collection, dataset, skipped, time.perf_counter() - started)
+        yield Bench(collection, dataset, skipped, time.perf_counter() - started, found_before)
 
 
 def measure(bench: Bench, ways: Sequence[Way], by: str = "set", progress: Progress | None = None) -> list[RunResult]:
     """Search every query in every way over the whole database, and judge each ranking by the recipe's metrics."""
     queries = bench.dataset.queries
     judged: list[list[JudgedQuery]] = [[] for _ in ways]
-    for done, ref in enumerate(queries, start=1):
-        started = time.perf_counter()
-        query = bench.collection.encode_query(ref)
-        encode_seconds = time.perf_counter() - started
+    for done, (ref, query, encode_seconds) in enumerate(_encode_queries(bench.collection, queries), start=1):
         for turn in range(len(ways)):
             way, results = ways[(done + turn) % len(ways)], judged[(done + turn) % len(ways)]
             known = hide_branches(query, way.branches)
@@ -106,9 +122,23 @@ def measure(bench: Bench, ways: Sequence[Way], by: str = "set", progress: Progre
             tuple(results),
             bench.unreadable,
             bench.index_seconds,
+            bench.cached,
         )
         for way, results in zip(ways, judged, strict=True)
     ]
+
+
+def _encode_queries(collection: Collection, refs: Sequence[ImageRef]) -> Iterator[tuple[ImageRef, Query, float]]:
+    """Each query and the seconds that it took. Some are encoded side by side, and then none while they are searched."""
+
+    def encode(ref: ImageRef) -> tuple[ImageRef, Query, float]:
+        started = time.perf_counter()
+        query = collection.encode_query(ref)
+        return ref, query, time.perf_counter() - started
+
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="query") as pool:
+        for some in gather(refs, AHEAD):
+            yield from list(pool.map(encode, some))
 
 
 def hide_branches(query: Query, known: frozenset[int] | None) -> Query:

@@ -1,6 +1,7 @@
 """Several RunResults of the same queries, side by side: what each costs, and what it loses against one of them.
 
-In: rows, made by a curve or by the alternatives of a recipe. Out: a Table for people, plain values for programs.
+In: rows, made by a curve or by the rows and alternatives of recipes. Out: a Table for people, plain values for
+programs. Where rows compete, the best figures of each metric are marked; a row that could not be measured says why.
 """
 
 import math
@@ -12,9 +13,10 @@ import numpy as np
 
 from resight.errors import InputError
 from resight.evaluate.chart import Chart
-from resight.evaluate.report import SEED, Table, describe_interval, describe_metrics, say_figure, summarise
+from resight.evaluate.report import SEED, describe_cache, describe_interval, describe_metrics, say_figure, summarise
 from resight.evaluate.results import RunResult
 from resight.evaluate.significance import paired_interval
+from resight.evaluate.table import Mark, Table
 from resight.types import Recipe
 
 
@@ -34,6 +36,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Absent:
+    """A row that could not be measured."""
+
+    label: str
+    place: int  # how many of the measured rows stand before it
+    reason: str
+
+
+@dataclass(frozen=True)
 class Comparison:
     title: str
     heading: str  # of the column of labels
@@ -47,6 +58,8 @@ class Comparison:
     charts: tuple[Chart, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     reference_name: str = ""  # what the reference is called, where that is not its label
+    absent: tuple[Absent, ...] = ()  # in the order of the table
+    ranked: bool = False  # whether the best of each metric are marked
 
     @property
     def against(self) -> str:
@@ -56,8 +69,14 @@ class Comparison:
 def tabulate(comparison: Comparison) -> Table:
     reference = comparison.rows[comparison.reference]
     names = reference.result.metrics
-    difference = f"{comparison.metric} against {comparison.against}"
-    rows = [
+    columns = (
+        comparison.heading,
+        *reference.facts,
+        *names,
+        f"{comparison.metric} against {comparison.against}",
+        "ms a query",
+    )
+    measured = [
         (
             row.label,
             *(fact.text for fact in row.facts.values()),
@@ -67,14 +86,35 @@ def tabulate(comparison: Comparison) -> Table:
         )
         for row in comparison.rows
     ]
-    columns = (comparison.heading, *reference.facts, *names, difference, "ms a query")
-    notes = (*comparison.notes, *_explain(comparison), *describe_metrics(reference.result))
-    return Table(comparison.title, columns, tuple(rows), notes, comparison.answer, comparison.charts, comparison.chosen)
+    rows, places = _add_absent(comparison, measured, len(columns))
+    offset = 1 + len(reference.facts)
+    marks = {
+        (places[number], offset + column): mark
+        for column, name in enumerate(names)
+        for number, mark in _mark(comparison, name).items()
+    }
+    return Table(
+        comparison.title,
+        columns,
+        rows,
+        (
+            *comparison.notes,
+            *_explain(comparison),
+            *describe_metrics(reference.result),
+            *describe_cache([row.result for row in comparison.rows]),
+        ),
+        comparison.answer,
+        comparison.charts,
+        None if comparison.chosen is None else places[comparison.chosen],
+        marks,
+        {row.label: row.reason for row in comparison.absent},
+    )
 
 
 def summarise_all(comparison: Comparison) -> dict[str, Any]:
     """Everything, as plain values; each row has all that the evaluation of a single recipe has."""
     reference = comparison.rows[comparison.reference]
+    marks = {name: _mark(comparison, name) for name in reference.result.metrics}
     return {
         "title": comparison.title,
         "answer": comparison.answer,
@@ -90,12 +130,21 @@ def summarise_all(comparison: Comparison) -> dict[str, Any]:
                 "against_reference": {
                     name: compare_pairs(row.result, reference.result, name) for name in row.result.metrics
                 },
-                "evaluation": summarise(row.result),
+                "evaluation": _summarise_marked(row.result, {name: marks[name].get(number) for name in marks}),
             }
-            for row in comparison.rows
+            for number, row in enumerate(comparison.rows)
         ],
+        "missing": {row.label: row.reason for row in comparison.absent},
         "notes": list(tabulate(comparison).notes),
     }
+
+
+def rank_best(values: Sequence[float]) -> dict[int, Mark]:
+    """Number → mark, of the highest values and of the second highest; values that are written alike share a mark."""
+    written = [None if math.isnan(value) else round(value, 4) for value in values]
+    distinct = sorted({value for value in written if value is not None}, reverse=True)
+    marks: dict[float, Mark] = dict(zip(distinct, ("best", "second"), strict=False))
+    return {number: marks[value] for number, value in enumerate(written) if value is not None and value in marks}
 
 
 def choose_metric(recipe: Recipe, name: str) -> str:
@@ -143,6 +192,36 @@ def say_share(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def _mark(comparison: Comparison, metric: str) -> dict[int, Mark]:
+    """Number of a measured row → its mark; nothing where rows do not compete."""
+    if not comparison.ranked or len(comparison.rows) < 2:
+        return {}
+    return rank_best([average(row.result, metric) for row in comparison.rows])
+
+
+def _add_absent(
+    comparison: Comparison, measured: Sequence[tuple[str, ...]], columns: int
+) -> tuple[tuple[tuple[str, ...], ...], list[int]]:
+    """All rows in their order, and where the measured ones have come to stand."""
+    rows: list[tuple[str, ...]] = []
+    places: list[int] = []
+    for number in range(len(measured) + 1):
+        rows += [(row.label, *["–"] * (columns - 1)) for row in comparison.absent if row.place == number]
+        if number < len(measured):
+            places.append(len(rows))
+            rows.append(measured[number])
+    return tuple(rows), places
+
+
+def _summarise_marked(result: RunResult, marks: Mapping[str, Mark | None]) -> dict[str, Any]:
+    whole = summarise(result)
+    return whole | {
+        "metrics": {
+            name: figure | ({mark: True} if (mark := marks[name]) else {}) for name, figure in whole["metrics"].items()
+        }
+    }
+
+
 def _say_metric(result: RunResult, reference: RunResult, metric: str, cells: str) -> str:
     if cells == "interval":
         return say_figure(result.values(metric))
@@ -165,13 +244,20 @@ def _explain(comparison: Comparison) -> list[str]:
         "share": f"% is the share of the value of {comparison.against}",
         "loss": f"signed: the difference to {comparison.against}",
     }[comparison.cells]
-    queries = comparison.rows[comparison.reference].result.queries
+    results = [row.result for row in comparison.rows]
+    queries = results[comparison.reference].queries
+    encodings = {tuple(query.encode_seconds for query in result.queries) for result in results}
     encoding = 1000 * float(np.median([query.encode_seconds for query in queries]))
     showing = 1000 * float(np.median([query.seconds - query.rank_seconds for query in queries]))
+    around = (
+        f"before it, encoding a query took {encoding:.0f} ms, once for all rows; after it, finding the boxes of the "
+        f"best took {showing:.0f} ms"
+        if len(encodings) == 1
+        else "the query is encoded before it, and the boxes of the best are found after it"
+    )
     return [
         beside,
         f"{comparison.metric} against {comparison.against}: mean difference and its 95 % interval, a bootstrap over "
         "the pairs of the same query (1,000 samples, seed 0)",
-        "ms a query: median time until all images are in order; before it, encoding a query took "
-        f"{encoding:.0f} ms, once for all rows; after it, finding the boxes of the best took {showing:.0f} ms",
+        f"ms a query: median time until all images are in order; {around}",
     ]

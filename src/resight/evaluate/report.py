@@ -1,14 +1,8 @@
-"""A RunResult → a Table and plain values; these → the text of a JSON, HTML or LaTeX file.
+"""A RunResult → a Table for people and plain values for programs. Every figure carries its convention."""
 
-Every figure carries its convention.
-"""
-
-import html
-import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
@@ -16,40 +10,11 @@ import numpy as np
 
 from resight import recipe as recipes
 from resight.evaluate.calibration import auc
-from resight.evaluate.chart import STYLE as CHART_STYLE
-from resight.evaluate.chart import Chart, draw
 from resight.evaluate.results import RunResult
 from resight.evaluate.significance import bootstrap_interval
+from resight.evaluate.table import Table
 
 SEED = 0
-STYLE = """
-:root{color-scheme:light dark;--paper:#fff;--ink:#1c1d20;--soft:#5d6068;--line:#d9dbe0;--mark:#e8f1fb}
-@media(prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e6e7ea;--soft:#a2a6af;--line:#363a41;--mark:#1d2b3b}}
-*{box-sizing:border-box}
-body{font:16px/1.5 system-ui,sans-serif;max-width:78rem;margin:0 auto;padding:1.5rem 1rem 3rem;
- background:var(--paper);color:var(--ink)}
-h1{font-size:1.4rem;line-height:1.25;text-wrap:balance;overflow-wrap:anywhere}
-h2{font-size:1.1rem;margin-top:2rem}
-.answer{font-size:1.1rem;max-width:60rem;padding:.75rem 1rem;background:var(--mark);border-radius:.4rem}
-.table{overflow-x:auto}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
-th,td{padding:.35rem .5rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-thead th{color:var(--soft);font-weight:600;vertical-align:bottom;white-space:normal}
-tr>:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
-tr.chosen>*{background:var(--mark)}
-li{color:var(--soft);font-size:.92rem;max-width:60rem}
-"""
-
-
-@dataclass(frozen=True)
-class Table:
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-    answer: str = ""  # what the table says, in one sentence
-    charts: tuple[Chart, ...] = ()
-    chosen: int | None = None  # the row that the answer is about
 
 
 def tabulate(result: RunResult) -> Table:
@@ -71,8 +36,16 @@ def tabulate(result: RunResult) -> Table:
         describe_interval(),
         *describe_metrics(result),
         f"indexing {result.index_seconds:.1f} s; a query, median: encoding {encoding:.3f} s, search {searching:.3f} s",
+        *describe_cache([result]),
     )
     return Table(title, ("queries", "n", *result.metrics), tuple(rows), notes)
+
+
+def describe_cache(results: Sequence[RunResult]) -> list[str]:
+    found = max(result.cached for result in results)
+    if not found:
+        return []
+    return [f"up to {found:,} pictures came from the cache of features: times to encode are not those of the networks"]
 
 
 def summarise(result: RunResult) -> dict[str, Any]:
@@ -98,6 +71,7 @@ def summarise(result: RunResult) -> dict[str, Any]:
         },
         "auc_known_against_unknown": _auc(result),
         "index_seconds": result.index_seconds,
+        "pictures_from_cache": result.cached,
         "seconds_a_query": float(np.median([query.encode_seconds + query.seconds for query in result.queries])),
         "encode_seconds_a_query": encoding,
         "search_seconds_a_query": searching,
@@ -117,41 +91,6 @@ def summarise(result: RunResult) -> dict[str, Any]:
         "machine": f"{platform.machine()} {platform.system()}, Python {platform.python_version()}",
         "bootstrap_seed": SEED,
     }
-
-
-def to_json(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, indent=1, ensure_ascii=False, default=str) + "\n"
-
-
-def to_html(table: Table) -> str:
-    """A page that stands alone: no script, nothing asked of any server."""
-    head = "".join(f"<th scope=col>{html.escape(column)}</th>" for column in table.columns)
-    body = "".join(_html_row(row, number == table.chosen) for number, row in enumerate(table.rows))
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
-    answer = f"<p class=answer>{html.escape(table.answer)}</p>" if table.answer else ""
-    charts = f"<div class=charts>{''.join(map(draw, table.charts))}</div>" if table.charts else ""
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(table.title)}</title>"
-        f"<meta name=viewport content='width=device-width'><style>{STYLE}{CHART_STYLE if charts else ''}</style>"
-        f"<h1>{html.escape(table.title)}</h1>{answer}{charts}"
-        f"<div class=table tabindex=0><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        f"<h2>What the figures mean</h2><ul>{notes}</ul></html>\n"
-    )
-
-
-def to_latex(table: Table) -> str:
-    lines = [
-        f"% {table.title}",
-        *(f"% {note}" for note in (table.answer, *table.notes) if note),
-        rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
-        r"\toprule",
-        _latex_row(table.columns),
-        r"\midrule",
-        *(_latex_row(row) for row in table.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def say_figure(values: Sequence[float]) -> str:
@@ -196,18 +135,3 @@ def _auc(result: RunResult) -> float | None:
 def _interval(values: Sequence[float]) -> dict[str, float]:
     low, high = bootstrap_interval(np.array(values), np.random.default_rng(SEED))
     return {"mean": float(np.nanmean(values)), "low": low, "high": high}
-
-
-def _html_row(row: Sequence[str], chosen: bool) -> str:
-    cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])
-    return f"<tr{' class=chosen' if chosen else ''}><th scope=row>{html.escape(row[0])}</th>{cells}</tr>"
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(_latex(cell) for cell in cells) + r" \\"
-
-
-def _latex(text: str) -> str:
-    for letter, code in (("_", r"\_"), ("%", r"\%"), ("&", r"\&"), ("#", r"\#"), ("±", r"$\pm$"), ("×", r"$\times$")):
-        text = text.replace(letter, code)
-    return text

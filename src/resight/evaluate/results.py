@@ -35,6 +35,7 @@ class RunResult:
     queries: tuple[JudgedQuery, ...]
     unreadable: tuple[str, ...]  # database images that could not be read
     index_seconds: float
+    cached: int = 0  # pictures whose features were in the cache: times to encode are not those of the network
 
     @property
     def judged(self) -> tuple[JudgedQuery, ...]:

@@ -8,16 +8,23 @@ probability of the best answer tells them from the others (AUC).
 from pathlib import Path
 
 from resight.collection.adding import Progress
+from resight.encode.feature_cache import FeatureCache
 from resight.evaluate.bench import Way, measure, prepare
 from resight.evaluate.results import JudgedQuery, RunResult
 from resight.types import Recipe
 
 
 def run(
-    recipe: Recipe, root: Path, *, keep: Path | None = None, by: str = "set", progress: Progress | None = None
+    recipe: Recipe,
+    root: Path,
+    *,
+    keep: Path | None = None,
+    cache: FeatureCache | None = None,
+    by: str = "set",
+    progress: Progress | None = None,
 ) -> RunResult:
     """Evaluate a recipe on the data set at `root`; `keep` is where the collection stays for the next run."""
-    with prepare(recipe, root, keep=keep, progress=progress) as bench:
+    with prepare(recipe, root, keep=keep, cache=cache, progress=progress) as bench:
         (result,) = measure(bench, [Way(recipe, bench.collection.pipeline)], by, progress)
     return result
 

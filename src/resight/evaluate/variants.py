@@ -1,19 +1,25 @@
-"""The recipes that a recipe's alternatives make, measured on the same queries: one row a recipe.
+"""Many recipes (the rows and alternatives of one, or of several), measured on the same queries: one row a recipe.
 
 Recipes with the same encoders share a collection, so that each image goes through an encoder once: the collection has
 the branches of all of them, and each recipe gives weight to its own alone. Rerankers choose their branch themselves;
 recipes that have any share a collection only with those of the very same branches.
+
+Where weights or a package are missing, the rows that need them are left without figures, and the others run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from resight import recipe as recipes
 from resight.collection import Collection
 from resight.collection.adding import Progress
+from resight.encode.feature_cache import FeatureCache
+from resight.errors import MissingExtra
 from resight.evaluate.bench import Bench, Way, measure, prepare
-from resight.evaluate.comparison import Comparison, Fact, Row, choose_metric
+from resight.evaluate.comparison import Absent, Comparison, Fact, Row, choose_metric
 from resight.evaluate.results import RunResult
 from resight.types import Branch, Recipe
 
@@ -22,33 +28,56 @@ def compare(
     variants: Sequence[Recipe],
     root: Path,
     *,
+    name: str = "",
     metric: str = "",
     keep: Path | None = None,
+    cache: FeatureCache | None = None,
     by: str = "set",
     progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Evaluate every variant; differences are to the first, in `metric` or the first metric."""
+    """Evaluate every variant; differences are to the first that could run, in `metric` or the first metric.
+
+    `name` says what is compared (else the name that they share); `tell` is told which rows are being evaluated.
+    """
     judged = choose_metric(variants[0], metric)
+    labels = recipes.label_all(variants)
     rows: dict[int, Row] = {}
+    missing: dict[int, MissingExtra] = {}
     groups = group(variants)
     for number, members in enumerate(groups):
+        if tell and len(groups) > 1:
+            tell(f"evaluating {_say_rows([labels[member] for member in members])}, {number + 1} of {len(groups)}")
         branches = join([variants[member] for member in members])
         place = keep if keep is None or len(groups) == 1 else keep / str(number)
-        with prepare(replace(variants[members[0]], branches=branches), root, keep=place, progress=progress) as bench:
-            ways = [_find_way(bench, variants[member], branches) for member in members]
-            for member, way, result in zip(members, ways, measure(bench, ways, by, progress), strict=True):
-                size = sum(count_bytes(bench.collection, position) for position in way.branches or ())
-                rows[member] = _row(result, size / max(len(bench.collection), 1))
-    first = rows[0].result
+        try:
+            with prepare(
+                replace(variants[members[0]], branches=branches), root, keep=place, cache=cache, progress=progress
+            ) as bench:
+                ways = [_find_way(bench, variants[member], branches) for member in members]
+                results = measure(bench, ways, by, progress)
+                for member, way, result in zip(members, ways, results, strict=True):
+                    size = sum(count_bytes(bench.collection, position) for position in way.branches or ())
+                    rows[member] = _row(labels[member], result, size / max(len(bench.collection), 1))
+        except MissingExtra as error:
+            missing |= dict.fromkeys(members, error)
+    if not rows:
+        raise _refuse(missing[0], len(variants)) from missing[0]
+    measured = [rows[member] for member in sorted(rows)]
+    first = measured[0].result
     return Comparison(
-        title=f"{first.recipe.name.removesuffix(recipes.BEFORE_LABEL + rows[0].label)}: {first.dataset}, "
-        f"{first.database:,} images",
+        title=f"{name or _shared_name(first.recipe)}: {first.dataset}, {first.database:,} images",
         heading="variant",
-        rows=tuple(rows[number] for number in range(len(variants))),
+        rows=tuple(measured),
         reference=0,
         metric=judged,
         cells="interval",
-        notes=("bytes an image: vectors, visual words and key points, as the descriptors give them",),
+        notes=(
+            "bytes an image: vectors, visual words and key points, as the descriptors give them",
+            "ms to encode: median of a query, from the file to all descriptors of the rows that share its encoders",
+        ),
+        absent=tuple(_find_absent(labels, rows, missing)),
+        ranked=True,
     )
 
 
@@ -109,5 +138,38 @@ def _encoding(branch: Branch) -> Branch:
     return replace(branch, weight=0.0, index=None)
 
 
-def _row(result: RunResult, size: float) -> Row:
-    return Row(recipes.label(result.recipe), {"bytes an image": Fact(size, f"{size:,.0f}")}, result)
+def _row(label: str, result: RunResult, size: float) -> Row:
+    encoding = 1000 * float(np.median([query.encode_seconds for query in result.queries]))
+    facts = {"bytes an image": Fact(size, f"{size:,.0f}"), "ms to encode": Fact(encoding, f"{encoding:.0f}")}
+    return Row(label, facts, result)
+
+
+def _find_absent(labels: Sequence[str], rows: Mapping[int, Row], missing: Mapping[int, MissingExtra]) -> list[Absent]:
+    return [
+        Absent(
+            labels[member],
+            sum(other < member for other in rows),
+            "; ".join(text for text in (missing[member].problem, missing[member].fix) if text),
+        )
+        for member in sorted(missing)
+    ]
+
+
+def _refuse(error: MissingExtra, count: int) -> MissingExtra:
+    """The error where nothing is left to compare; a single row's own says it all."""
+    if count == 1:
+        return error
+    return type(error)(
+        f"none of {count} rows could run; the first: {error.problem}",
+        expected=error.expected,
+        actual=error.actual,
+        fix=error.fix,
+    )
+
+
+def _shared_name(recipe: Recipe) -> str:
+    return recipe.name.removesuffix(recipes.BEFORE_LABEL + recipes.label(recipe))
+
+
+def _say_rows(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"

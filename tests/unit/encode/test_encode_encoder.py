@@ -19,9 +19,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     extract = Sift.extract
 
-    def count(self: Sift, pictures: Sequence[Picture]) -> Iterator[Features]:
+    def count(self: Sift, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
         seen.append(len(pictures))
-        return extract(self, pictures)
+        return extract(self, pictures, scale)
 
     monkeypatch.setattr(Sift, "extract", count)
     return seen
@@ -95,9 +95,9 @@ def test_pictures_are_wanted_as_large_as_the_largest_encoder_wants_them():
 
 
 def test_a_batch_is_taken_apart_with_what_each_picture_covers():
-    from resight.encode.encoder import _one_by_one
+    from resight.encode.feature_batches import split
     from resight.types import Features
 
     covers = np.array([[0, 0, 4, 4], [1, 1, 3, 3]], np.float32)
     batch = Features(("a", "b"), np.zeros((2, 1, 3)), np.ones((2, 2), np.int32), grid=(1, 1), covers=covers)
-    assert [one.covers.tolist() for one in _one_by_one(iter([batch]))] == [[[0, 0, 4, 4]], [[1, 1, 3, 3]]]
+    assert [one.covers.tolist() for one in split(iter([batch]))] == [[[0, 0, 4, 4]], [[1, 1, 3, 3]]]

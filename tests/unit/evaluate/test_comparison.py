@@ -2,13 +2,15 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from evaluations import RECIPE, make_result
 
 from resight.errors import InputError
-from resight.evaluate import report
+from resight.evaluate import table as tables
 from resight.evaluate.comparison import (
+    Absent,
     Comparison,
     Fact,
     Row,
@@ -17,6 +19,7 @@ from resight.evaluate.comparison import (
     choose_metric,
     compare_pairs,
     median_seconds,
+    rank_best,
     summarise_all,
     tabulate,
 )
@@ -55,7 +58,7 @@ def test_the_notes_say_what_figures_mean() -> None:
 
 
 def test_values_for_programs_hold_every_row_whole() -> None:
-    values = json.loads(report.to_json(summarise_all(compare(chosen=0, settings={"curve": "x", "loss": 0.1}))))
+    values = json.loads(tables.to_json(summarise_all(compare(chosen=0, settings={"curve": "x", "loss": 0.1}))))
     assert (values["chosen"], values["reference"], values["curve"], values["loss"]) == ("less", "full", "x", 0.1)
     less = values["rows"][0]
     assert (less["label"], less["bytes"], less["rank_seconds_a_query"]) == ("less", 10, pytest.approx(0.001))
@@ -66,14 +69,14 @@ def test_values_for_programs_hold_every_row_whole() -> None:
 
 
 def test_the_page_marks_the_chosen_row_and_shows_the_answer() -> None:
-    page = report.to_html(tabulate(compare(chosen=0, answer="less <is> enough")))
+    page = tables.to_html(tabulate(compare(chosen=0, answer="less <is> enough")))
     assert "<tr class=chosen><th scope=row>less" in page
     assert "<p class=answer>less &lt;is&gt; enough</p>" in page
     assert page.count("class=chosen") == 1
 
 
 def test_latex_has_a_line_for_the_head_and_for_each_row() -> None:
-    latex = report.to_latex(tabulate(compare(answer="enough")))
+    latex = tables.to_latex(tabulate(compare(answer="enough")))
     assert latex.count(r"\\") == 3
     assert r"66.7 \%" in latex
     assert "% enough" in latex
@@ -122,3 +125,101 @@ def test_the_metric_is_the_recipes_first_or_the_one_that_is_named() -> None:
     assert choose_metric(RECIPE, "ap") == "ap"
     with pytest.raises(InputError, match="does not measure 'map'"):
         choose_metric(RECIPE, "map")
+
+
+GOOD = make_result({"recall@1": [1, 1, 1, 0], "ap": [0.9, 0.9, 0.9, 0.5]})  # 0.75 and 0.80
+WEAK = make_result({"recall@1": [1, 0, 0, 0], "ap": [0.9, 0.9, 0.9, 0.9]})  # 0.25 and 0.90
+
+
+def rank(**more: object) -> Comparison:
+    """FULL has 0.75 and 0.70, LESS 0.50 and 0.60."""
+    rows = tuple(
+        Row(label, {"bytes": Fact(10, "10 B")}, result)
+        for label, result in (("full", FULL), ("less", LESS), ("good", GOOD), ("weak", WEAK))
+    )
+    return compare(**({"rows": rows, "reference": 0, "cells": "interval", "ranked": True} | more))
+
+
+@pytest.mark.parametrize(
+    ("values", "marks"),
+    [
+        ([0.1, 0.3, 0.2], {1: "best", 2: "second"}),
+        ([0.3, 0.1, 0.3, 0.2, 0.2], {0: "best", 2: "best", 3: "second", 4: "second"}),
+        ([0.30001, 0.30002, 0.1], {0: "best", 1: "best", 2: "second"}),  # written alike
+        ([math.nan, 0.1], {1: "best"}),
+        ([math.nan], {}),
+        ([], {}),
+    ],
+)
+def test_the_best_and_the_second_best_are_found_and_ties_share(values: list[float], marks: dict[int, str]) -> None:
+    assert rank_best(values) == marks
+
+
+def test_metrics_are_marked_and_what_a_row_costs_is_not() -> None:
+    table = tabulate(rank())
+    assert table.columns[1:4] == ("bytes", "recall@1", "ap")
+    assert table.marks == {(0, 2): "best", (2, 2): "best", (1, 2): "second", (3, 3): "best", (2, 3): "second"}
+    assert tabulate(rank(ranked=False)).marks == {}
+    assert tabulate(rank(rows=(Row("full", {}, FULL),))).marks == {}  # alone, it is no better than any other
+
+
+def test_marks_stand_on_the_figure_alone_in_html_and_latex() -> None:
+    page, latex = tables.to_html(tabulate(rank())), tables.to_latex(tabulate(rank()))
+    assert page.count("<strong>0.7500</strong><small> ±") == 2
+    assert "<u>0.5000</u><small> ±" in page
+    assert "<p class=legend><strong>bold</strong>" in page
+    assert latex.count(r"\textbf{0.7500} $\pm$") == 2
+    assert r"\underline{0.8000} $\pm$" in latex
+    assert f"% {tables.LEGEND}" in latex
+    plain = tables.to_html(tabulate(compare()))
+    assert "<strong>" not in plain
+    assert "class=legend" not in plain
+
+
+def test_marks_stand_beside_the_values_for_programs() -> None:
+    figures = [row["evaluation"]["metrics"]["recall@1"] for row in summarise_all(rank())["rows"]]
+    assert [figure.get("best") for figure in figures] == [True, None, True, None]
+    assert [figure.get("second") for figure in figures] == [None, True, None, None]
+    assert figures[0]["mean"] == 0.75
+
+
+def test_rows_without_figures_stand_in_their_place_and_say_why() -> None:
+    absent = (Absent("a", 0, "no net <here>"), Absent("b", 2, "no net <here>"), Absent("c", 4, "gated"))
+    table = tabulate(rank(absent=absent, chosen=1))
+    assert [row[0] for row in table.rows] == ["a", "full", "less", "b", "good", "weak", "c"]
+    assert table.rows[3] == ("b", "–", "–", "–", "–", "–")
+    assert table.marks[1, 2] == "best"  # it has moved with its row
+    assert table.chosen == 2
+    assert tables.explain_absent(table) == ["a; b: no net <here>", "c: gated"]
+    values = json.loads(tables.to_json(summarise_all(rank(absent=absent))))
+    assert values["missing"] == {"a": "no net <here>", "b": "no net <here>", "c": "gated"}
+    assert [row["label"] for row in values["rows"]] == ["full", "less", "good", "weak"]
+    page = tables.to_html(table)
+    assert '<tr class=absent title="no net &lt;here&gt;"><th scope=row>a' in page
+    assert "<h2>Not measured</h2><ul><li>a; b: no net &lt;here&gt;</li>" in page
+    assert "% Not measured: c: gated" in tables.to_latex(table)
+
+
+def test_rows_that_lack_the_same_share_its_words() -> None:
+    reasons = {"a": "no net", "b": "no x; get it", "c": "no y; get it", "d": "no x; get it", "e": "gated; ask"}
+    assert tables.explain_absent(tables.Table("t", ("v",), (), (), absent=reasons)) == [
+        "a: no net",
+        "b; d: no x",
+        "c: no y",
+        "what to do about these 2: get it",
+        "e: gated; ask",
+    ]
+
+
+def test_latex_shows_every_letter_of_a_label() -> None:
+    table = tables.Table("t", ("a", "b"), ((r"50% {of} a_b & $x^2 ~\y", "1"),), ())
+    assert r"50\% \{of\} a\_b \& \$x\^{}2 \~{}\textbackslash{}y & 1 \\" in tables.to_latex(table)
+
+
+def test_the_time_to_encode_is_told_once_where_all_rows_share_it() -> None:
+    def note(comparison: Comparison) -> str:
+        return next(note for note in tabulate(comparison).notes if note.startswith("ms a query"))
+
+    assert "encoding a query took 500 ms, once for all rows" in note(rank())
+    slow = replace(GOOD, queries=tuple(replace(query, encode_seconds=3.0) for query in GOOD.queries))
+    assert "500 ms" not in note(rank(rows=(Row("full", {}, FULL), Row("slow", {}, slow))))

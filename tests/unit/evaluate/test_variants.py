@@ -1,9 +1,21 @@
-"""Which variants share a collection, and how each finds its own branches in it."""
+"""Which variants share a collection, and how each finds its branches; what is told of those that cannot run."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
+from evaluations import make_result
 
-from resight.evaluate.bench import hide_branches
-from resight.evaluate.variants import group, join, weigh
+from resight.errors import MissingExtra, MissingWeights, RecipeError
+from resight.evaluate import variants as compared
+from resight.evaluate.bench import Way, hide_branches
+from resight.evaluate.results import RunResult
+from resight.evaluate.variants import compare, group, join, weigh
 from resight.types import Branch, Choice, Descriptors, Query, Recipe
 
 A, B = Choice("efficientnet_lite", {"size": 64}), Choice("efficientnet_lite", {"size": 96})
@@ -58,3 +70,93 @@ def test_a_query_shows_a_variant_nothing_of_other_branches() -> None:
     assert (first.boxes, len(first), first.space) == (None, 0, "s")
     assert second is rows
     assert hide_branches(query, None) is query
+
+
+class FakeCollection:
+    """Two images, each with a vector of 8 bytes a branch."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def descriptors(self, branch: int) -> list[Descriptors]:  # noqa: ARG002
+        return [Descriptors(("a", "b"), np.ones((2, 2), np.float32), np.arange(2, dtype=np.int32))]
+
+
+@contextmanager
+def fake_prepare(recipe: Recipe, root: Path, **how: Any) -> Iterator[Any]:  # noqa: ARG001
+    for branch in recipe.branches:
+        if branch.encoder.name == "gated":
+            raise MissingWeights("no weights", expected="a file", actual="none", fix="ask for them")
+        if branch.encoder.name == "extra":
+            raise MissingExtra("no package")
+        if branch.encoder.name == "broken":
+            raise RecipeError("no such setting")
+    yield SimpleNamespace(collection=FakeCollection(), pipeline=lambda _: None)
+
+
+def fake_measure(bench: Any, ways: Sequence[Way], by: str, progress: object) -> list[RunResult]:  # noqa: ARG001
+    quality = {"good": 1.0, "fair": 0.5}
+    return [make_result({"ap": [quality[way.recipe.branches[0].encoder.name]]}, recipe=way.recipe) for way in ways]
+
+
+@pytest.fixture
+def faked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared, "prepare", fake_prepare)
+    monkeypatch.setattr(compared, "measure", fake_measure)
+
+
+def line_up(*encoders: str) -> list[Recipe]:
+    return [
+        replace(make(Branch(Choice(encoder), POOLED)), name=f"zoo: {number} {encoder}", metrics=("ap",))
+        for number, encoder in enumerate(encoders)
+    ]
+
+
+@pytest.mark.usefixtures("faked")
+def test_rows_that_cannot_run_are_told_and_the_others_run() -> None:
+    found = compare(line_up("gated", "good", "extra", "fair", "gated"), Path())
+    assert [row.label for row in found.rows] == ["1 good", "3 fair"]
+    assert [(row.label, row.place, row.reason) for row in found.absent] == [
+        ("0 gated", 0, "no weights; ask for them"),
+        ("2 extra", 1, "no package"),
+        ("4 gated", 2, "no weights; ask for them"),
+    ]
+    assert found.against == "1 good"  # the first that ran
+    assert found.title == "zoo: walls, 40 images"
+    assert found.rows[0].facts["bytes an image"].value == 8
+    assert found.rows[0].facts["ms to encode"].text == "500"
+
+
+@pytest.mark.usefixtures("faked")
+def test_where_no_row_can_run_the_first_error_says_so() -> None:
+    with pytest.raises(MissingWeights) as caught:
+        compare(line_up("gated", "extra"), Path())
+    assert caught.value.problem == "none of 2 rows could run; the first: no weights"
+    assert (caught.value.expected, caught.value.actual, caught.value.fix) == ("a file", "none", "ask for them")
+
+
+@pytest.mark.usefixtures("faked")
+def test_any_other_error_stops_the_comparison() -> None:
+    with pytest.raises(RecipeError, match="no such setting"):
+        compare(line_up("good", "broken"), Path())
+
+
+@pytest.mark.usefixtures("faked")
+def test_the_bar_is_told_which_rows_are_evaluated() -> None:
+    told: list[str] = []
+    compare(line_up("good", "gated", "good", "fair"), Path(), tell=told.append)
+    assert told == [
+        "evaluating 0 good and 1 more, 1 of 3", "evaluating 1 gated, 2 of 3", "evaluating 3 fair, 3 of 3"
+    ]  # fmt: skip
+    told.clear()
+    compare(line_up("good", "good"), Path(), tell=told.append)
+    assert told == []
+
+
+@pytest.mark.usefixtures("faked")
+def test_many_recipes_have_the_name_that_is_given_and_labels_of_their_own() -> None:
+    one, other = line_up("good")[0], line_up("fair")[0]
+    rows = [replace(one, name="a: x"), replace(other, name="b: x")]
+    found = compare(rows, Path(), name="a, b")
+    assert found.title == "a, b: walls, 40 images"
+    assert [row.label for row in found.rows] == ["a: x", "b: x"]

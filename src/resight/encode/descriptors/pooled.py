@@ -5,6 +5,7 @@
     mean_all   the same over the patches and CLS
     max        max_i x_i, each dimension by itself
     gem        ((1/N) Σ max(x_i, 1e-6)^p)^(1/p), each dimension by itself (Radenović et al., TPAMI 2019)
+    head       the vector that the network itself makes: SigLIP's and PE's attention pooling, VGG's fc7, CLIP's CLS
 
 `max` and `gem` run over CLS too with `include_cls`. With `negative = "signed"`, gem keeps the sign of what is below 0:
 m = (1/N) Σ sign(x_i) |x_i|^p, and the result is sign(m) |m|^(1/p). Register tokens never come this far.
@@ -20,7 +21,7 @@ from resight.errors import RecipeError
 from resight.types import Descriptors, Features, FloatArray, Role
 
 SMALLEST = 1e-6
-Pooling = Literal["cls", "mean", "mean_all", "max", "gem"]
+Pooling = Literal["cls", "mean", "mean_all", "max", "gem", "head"]
 Negative = Literal["clamp", "signed"]
 
 
@@ -54,8 +55,20 @@ class Pooled:
 
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
         require_grid(features, "pooled")
-        vectors = to_unit_length(pool(features.patches, features.cls, self._config))
+        vectors = to_unit_length(self._pool(features))
         return Descriptors(features.ids, vectors, np.arange(len(features.ids), dtype=np.int32))
+
+    def _pool(self, features: Features) -> FloatArray:
+        if self._config.pooling != "head":
+            return pool(features.patches, features.cls, self._config)
+        if features.head is None:
+            raise RecipeError(
+                "the pooling 'head' needs a network that makes one vector itself, and this encoder does not",
+                expected="mean, max or gem, or an encoder with a head: those of timm and transformers",
+                actual="patches alone",
+                fix="e.g. pooling = 'gem'",
+            )
+        return features.head
 
 
 def pool(patches: FloatArray, cls: FloatArray | None, config: Config) -> FloatArray:
@@ -65,7 +78,7 @@ def pool(patches: FloatArray, cls: FloatArray | None, config: Config) -> FloatAr
         if cls is None:
             raise RecipeError(
                 f"the pooling {config.pooling!r} needs a CLS token, and this encoder has none",
-                expected="mean, max or gem without include_cls, or an encoder with a CLS token such as onnx_vit",
+                expected="mean, max or gem without include_cls, or an encoder with a CLS token: a ViT",
                 actual="patches alone",
                 fix="e.g. pooling = 'mean'",
             )

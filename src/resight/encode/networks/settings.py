@@ -23,7 +23,7 @@ class Settings:
     attention: bool = True  # where CLS looks in the block; needs a slower way through that one block
     size: int | None = None  # width and height of the input; fit = "keep": of a square as large
     fit: Fit = "squash"
-    share: float = 1.0  # of the largest centred square that fit = "crop" shows
+    share: float | None = None  # of the largest centred square that fit = "crop" shows
     interpolation: Interpolation | None = None
     mean: tuple[float, ...] | None = None  # of the training images, 0 to 1: red, green, blue
     deviation: tuple[float, ...] | None = None
@@ -34,8 +34,9 @@ class Settings:
     batch: int | None = None  # pictures at once; None: 1 on a CPU, 32 elsewhere
 
     def __post_init__(self) -> None:
-        check_range("share", self.share, 0.05, 1)
         check_range("threads", self.threads, 1, 256)
+        if self.share is not None:
+            check_range("share", self.share, 0.05, 1)
         if self.size is not None:
             check_range("size", self.size, 8, 4096)
         if self.batch is not None:

@@ -45,6 +45,8 @@ class Input:
     cell: int  # pixels a side that a patch or a cell of the feature map stands for
     fixed: bool = False  # no other size than `size`
     whole: bool = False  # the cells must tile the input: patches, not a feature map
+    share: float = 1.0  # of the largest centred square, with fit = "crop"
+    least: int = 1  # pixels a side below which no feature map is left
 
 
 class Network(Protocol):
@@ -67,8 +69,8 @@ class TorchBackbone:
         self.batch = settings.batch or (1 if self._device.type == "cpu" else 32)
         self.max_side: int | None = REACH * self._input.size
         self.fingerprint = (
-            f"{name}, block={settings.block}, projection={settings.projection}, size={self._input.size}, "
-            f"fit={settings.fit}, share={settings.share:g}, interpolation={self._input.interpolation}, "
+            f"{name} (block={settings.block}, projection={settings.projection}, size={self._input.size}, "
+            f"fit={settings.fit}, share={self._input.share:g}, interpolation={self._input.interpolation}, "
             f"mean={self._input.mean}, deviation={self._input.deviation}, precision={settings.precision}, "
             f"weights={hash_weights(network.module)})"
         )
@@ -95,8 +97,9 @@ class TorchBackbone:
             raise refuse_size(given, f"scale {scale:g}")
         side = choose_size(given.size, scale, given.cell)
         width, height = choose_input(picture, side, given.cell, settings.fit)
+        width, height = max(width, given.least), max(height, given.least)
         statistics = Statistics(to_pixels(given.mean), to_pixels(given.deviation))
-        return prepare(picture, width, height, settings.fit, statistics, given.interpolation, settings.share)
+        return prepare(picture, width, height, settings.fit, statistics, given.interpolation, given.share)
 
     def _run(self, planes: FloatArray) -> Outputs:
         with self._turn, torch.inference_mode():
@@ -121,6 +124,7 @@ def fill_in(given: Input, settings: Settings, name: str) -> Input:
         mean=settings.mean or given.mean,
         deviation=settings.deviation or given.deviation,
         interpolation=settings.interpolation or given.interpolation,
+        share=given.share if settings.share is None else settings.share,
     )
 
 

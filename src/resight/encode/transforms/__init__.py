@@ -1,4 +1,9 @@
-"""Transforms: Descriptors → Descriptors, after the descriptor and before the store."""
+"""Transforms: Descriptors → Descriptors, after the descriptor and before the store.
+
+A transform may also have `scales(role)`: the sizes of the network's input, against the usual one, at which a picture is
+described. It is then given the rows of all of them, as rows of one image, and stands before all other transforms.
+It may have `space`: the only space whose rows it takes, because it was learnt there.
+"""
 
 from typing import Any, Protocol
 

@@ -9,12 +9,22 @@ from typing import Any, Protocol
 
 from resight import plugins
 from resight.collection.adding import Progress
+from resight.encode.feature_cache import FeatureCache
 from resight.evaluate.comparison import Comparison
 from resight.types import Recipe
 
 
 class Curve(Protocol):
-    def draw(self, recipe: Recipe, root: Path, *, keep: Path | None, by: str, progress: Progress | None) -> Comparison:
+    def draw(
+        self,
+        recipe: Recipe,
+        root: Path,
+        *,
+        keep: Path | None,
+        by: str,
+        progress: Progress | None,
+        cache: FeatureCache | None = None,
+    ) -> Comparison:
         """Measure the recipe at every step on the data set at `root`; the database is encoded once, and each query."""
         ...
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight.collection.adding import Progress
+from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError, RecipeError
 from resight.evaluate.bench import Way, measure, prepare
 from resight.evaluate.chart import Chart, Line
@@ -52,11 +53,20 @@ class Shortlist:
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def draw(self, recipe: Recipe, root: Path, *, keep: Path | None, by: str, progress: Progress | None) -> Comparison:
+    def draw(
+        self,
+        recipe: Recipe,
+        root: Path,
+        *,
+        keep: Path | None,
+        by: str,
+        progress: Progress | None,
+        cache: FeatureCache | None = None,
+    ) -> Comparison:
         position = _find_reranker(recipe)
         metric = choose_metric(recipe, self._config.metric)
         count_candidates(self._config.steps, 1)  # what cannot be read is refused before the images are encoded
-        with prepare(recipe, root, keep=keep, progress=progress) as bench:
+        with prepare(recipe, root, keep=keep, cache=cache, progress=progress) as bench:
             images = len(bench.collection)
             counts = count_candidates(self._config.steps or SHARES, images)
             pipeline = bench.collection.pipeline

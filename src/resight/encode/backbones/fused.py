@@ -1,0 +1,82 @@
+"""Several encoders as one: each gives a vector of unit length, all are put one after the other.
+
+    v = L2([w_1 v_1, w_2 v_2, …]),  v_i = L2 of part i
+
+In: pictures, and the parts: branches whose descriptor gives one vector an image. Out: Features with a grid of one cell
+and the same vector as `head`; take it with the descriptor pooled, pooling "head", and whiten it if you like. Without
+weights and whitening, its dot product is the mean of the parts' own (MSLS study, section 3.4).
+
+    encoder = { name = "fused", parts = [
+        { encoder = "dinov3_vith16plus", descriptor = { name = "pooled", pooling = "gem" } },
+        { encoder = "clip_vitb32", descriptor = { name = "pooled", pooling = "gem" }, weight = 0.5 } ] }
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from resight.encode.backbones import About
+from resight.errors import RecipeError
+from resight.types import Branch, Descriptors, Features, FloatArray, Picture
+
+ABOUT = About("fusion of encoders", 0, "image", "those of its parts", "those of its parts")
+
+
+@dataclass(frozen=True)
+class Config:
+    parts: tuple[Branch, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.parts) < 2 or any(part.weight <= 0 for part in self.parts):
+            raise RecipeError(
+                "these are no encoders to fuse",
+                expected="parts = [ { encoder = …, descriptor = … }, … ]: two or more, each with a weight above 0",
+                actual=f"{len(self.parts)} parts, weights {[part.weight for part in self.parts]}",
+                fix="add parts, or use the encoder itself",
+            )
+
+
+def build(config: Config) -> "Fused":
+    return Fused(config)
+
+
+class Fused:
+    def __init__(self, config: Config) -> None:
+        from resight.encode.encoder import Encoder  # which itself builds backbones
+
+        self._encoder = Encoder(config.parts)
+        self._weights = [part.weight for part in config.parts]
+        told = [f"{weight:g} × {space}" for weight, space in zip(self._weights, self._encoder.spaces, strict=True)]
+        self.fingerprint = f"fused({' + '.join(told)})"
+        self.max_side = self._encoder.max_side
+        self.batch = self._encoder.batch
+
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        for picture, parts in zip(pictures, self._encoder.encode(pictures, scale=scale), strict=True):
+            vector = concatenate(parts, self._weights)
+            yield Features(
+                ids=(picture.ref.id,),
+                patches=vector[None, None],
+                sizes=np.array([picture.size], dtype=np.int32),
+                grid=(1, 1),
+                head=vector[None],
+            )
+
+
+def concatenate(parts: Sequence[Descriptors], weights: Sequence[float]) -> FloatArray:
+    """One vector [D_1 + D_2 + …] of unit length; zero where all parts are."""
+    several = next((part for part in parts if len(part) != 1), None)
+    if several is not None:
+        raise RecipeError(
+            "only encoders that give one vector an image can be fused",
+            expected="parts with the descriptor pooled or vlad",
+            actual=f"{len(several)} rows for an image ({several.space})",
+            fix="pool it, or use one branch an encoder and the recipe's `fusion`",
+        )
+    scaled = [
+        weight * part.vectors[0] / max(float(np.linalg.norm(part.vectors[0])), 1e-12)
+        for part, weight in zip(parts, weights, strict=True)
+    ]
+    joined = np.concatenate(scaled)
+    return np.asarray(joined / max(float(np.linalg.norm(joined)), 1e-12), np.float32)

@@ -1,0 +1,72 @@
+"""Any network of timm, by its name: vision transformers and convolutional networks.
+
+In: pictures. Out: Features with `grid` and `patches`; of a transformer with a CLS token also `cls` and `attention`
+(where CLS looks in the last block or in `block`, mean over heads, not scaled up to 1 where CLS and registers take a
+share); `head` is the network's own vector. Size, mean, deviation, interpolation and the share of a crop are those of
+the weights unless set. Sizes other than the usual one, square or not, work for convolutional networks and wherever timm
+interpolates the position embedding.
+
+Weights come from the Hugging Face hub once and are cached; from `weights`, a checkpoint of one's own in timm's naming
+(its position embedding may have another grid); or are random (`untrained`). `projection = true` gives the vector after
+the last linear layer; where that layer is a classifier of ImageNet's classes it is refused. With `block` the network
+ends there and has no `head`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from resight.encode.backbones import About
+from resight.encode.networks.settings import Settings
+from resight.encode.networks.timm_network import TimmNetwork
+from resight.encode.networks.torch_backbone import TorchBackbone
+from resight.encode.networks.torchvision_ops import declare_missing
+from resight.errors import MissingWeights, RecipeError
+
+declare_missing()  # timm imports torchvision
+
+from resight.encode.networks import timm_weights  # noqa: E402
+
+ABOUT = About(
+    "networks of timm",
+    384,
+    "patch of the image, or cell of the feature map",
+    "Hugging Face hub, or a checkpoint of one's own",
+    "Apache-2.0 (DINOv2, the default); others differ",
+    37 * 37,
+)
+
+
+@dataclass(frozen=True)
+class Config(Settings):
+    model: str = "vit_small_patch14_dinov2.lvd142m"  # a name of timm, with or without the tag of its weights
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.block is not None and self.projection:
+            raise RecipeError(
+                "a block in the middle has no projection",
+                expected="either block or projection",
+                actual=f"block = {self.block}, projection = true",
+                fix="drop one of them",
+            )
+
+
+def build(config: Config) -> TorchBackbone:
+    model = timm_weights.load_model(config.model, config)
+    return TorchBackbone(TimmNetwork(model, config), config, f"timm {config.model}")
+
+
+def find_weights(config: Config) -> Path | None:
+    """The file that build would read, without asking the hub; None where it needs none."""
+    timm_weights.check_name(config.model)
+    if config.untrained:
+        return None
+    path = config.weights if config.weights is not None else timm_weights.find_file(config.model)
+    if path is None or not path.is_file():
+        raise MissingWeights(
+            f"the weights of {config.model} are not on this machine",
+            expected="them in the cache of the Hugging Face hub, or the setting weights with the path of a file",
+            actual="neither" if path is None else f"no file {path}",
+            fix="encode one image with a network connection, or check the path",
+        )
+    return path

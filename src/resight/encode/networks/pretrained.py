@@ -1,0 +1,191 @@
+"""A network of the library transformers with its weights.
+
+In: an Architecture and where the weights come from. Out: the module. Every file is read by resight (safetensors, or
+pickles with weights_only) and given to the library as a state dict, which knows how names have changed over its
+versions. What stands before the network's own names ("module.", "teacher.backbone.", "vit.", "vision_model.") is taken
+off, and what lies outside (classifiers, decoders, text models, another copy) is left out.
+"""
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+from transformers.utils import logging
+
+from resight.encode.networks import hub
+from resight.encode.networks.architectures import Architecture
+from resight.encode.networks.checkpoints import PREFERRED, State, find_library, read, refuse_misfit, unwrap
+from resight.encode.networks.families import FAMILIES
+from resight.encode.networks.torch_backbone import SEED
+from resight.encode.networks.torchvision_ops import declare_missing
+from resight.errors import RecipeError
+
+FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+# Keys below the prefix that a file may have and the network need not: what training adds.
+SPARE = re.compile(
+    r"(pooler|classifier|cls_classifier|distillation_classifier|decoder|text_model|text_projection|visual_projection"
+    r"|logit_scale|logit_bias|dino_head|ibot_head)\b|(.*\.)?(mask_token|position_ids|inv_freq|num_batches_tracked)$"
+)
+# Keys of the network that a file need not have: a pooler is dropped then, a mask token is never looked at.
+OPTIONAL = ("pooler.", "embeddings.mask_token")
+
+
+def make_module(architecture: Architecture, projection: bool = False) -> Any:
+    """The network with random weights, always the same."""
+    make, config = _choose_class(architecture, projection)
+    with explain_nonsense(architecture), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        return make(config)
+
+
+def load_module(architecture: Architecture, files: list[Path], projection: bool = False) -> Any:
+    """The network with the weights of its files."""
+    make, config = _choose_class(architecture, projection)
+    found = {name: tensor for path in files for name, tensor in unwrap(read(path), path).items()}
+    state = take_part(found, architecture, projection, files[0].name)
+    fit_positions(config, state, FAMILIES[architecture.family].prefix)
+    with explain_nonsense(architecture), quieten():
+        # It takes the dictionary apart while it loads.
+        module, report = make.from_pretrained(
+            None,
+            config=config,
+            state_dict=dict(state),
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    own = module.state_dict()
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith(OPTIONAL))
+    unknown = sorted(name for name in report["unexpected_keys"] if name in state and not SPARE.match(name))
+    bent = {name: (given, wanted) for name, given, wanted in sorted(report["mismatched_keys"])}
+    if missing or unknown or bent:
+        raise refuse_misfit(
+            files[0].name,
+            {name: own[name].shape for name in missing},
+            bent,
+            {name: state[name].shape for name in unknown},
+            "choose the model that they were trained for (resight encoders lists them)",
+        )
+    if any(name.startswith("pooler.") for name in report["missing_keys"]):
+        module.pooler = None
+    return module
+
+
+def find_files(model: str) -> list[Path]:
+    """The network's files in a folder or in the hub's cache; empty where they are not all there."""
+    folder = Path(model)
+    if folder.is_dir():
+        first = next((folder / name for name in FILES if (folder / name).is_file()), None)
+        return [] if first is None else _list_shards(first)
+    first = hub.find(model, FILES)
+    if first is None:
+        return []
+    shards = [hub.find(model, [path.name]) for path in _list_shards(first)]
+    return [path for path in shards if path is not None] if all(shards) else []
+
+
+def fetch_files(model: str) -> list[Path]:
+    """The same, from the hub where they are not here."""
+    found = find_files(model)
+    if found:
+        return found
+    if Path(model).is_dir():
+        raise RecipeError(
+            f"the folder {model} holds no weights",
+            expected=f"one of {', '.join(FILES)}",
+            actual=", ".join(sorted(path.name for path in Path(model).iterdir())[:8]) or "nothing",
+            fix="save the network with save_pretrained, or set `weights` to a file",
+        )
+    return [hub.fetch(model, [path.name]) for path in _list_shards(hub.fetch(model, FILES))]
+
+
+def take_part(state: State, architecture: Architecture, projection: bool, file: str) -> State:
+    """The keys of this network, under its own names."""
+    anchor = ("vision_model." if projection else "") + FAMILIES[architecture.family].anchor
+    matches = (re.fullmatch(rf"((?:.*\.)??){anchor}", name) for name in state)
+    prefixes = [match.group(1) for match in matches if match]
+    if not prefixes:
+        raise _refuse_naming(state, architecture, anchor, file)
+    prefix = max(prefixes, key=lambda one: (any(word in one for word in PREFERRED), -len(one)))
+    return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+
+
+def fit_positions(config: Any, state: State, prefix: int) -> None:
+    """Set the image size to the one that the state's position embedding was made for; a network takes any size."""
+    for name, tensor in state.items():
+        if re.search(r"embeddings\.position_embeddings?(\.weight)?$", name):
+            count = tensor.shape[-2] - prefix
+            side = math.isqrt(max(count, 0))
+            if side * side == count and side != config.image_size // config.patch_size:
+                config.image_size = side * config.patch_size
+
+
+@contextlib.contextmanager
+def quieten() -> Iterator[None]:
+    """Without the library's report and progress bar: what does not fit becomes an error here."""
+    verbosity, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if has_bar:
+            logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def explain_nonsense(architecture: Architecture) -> Iterator[None]:
+    """Around what makes a network: values of a config.json that none can be made of fail in many ways."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, StrictDataclassError, TypeError, ValueError) as error:
+        raise RecipeError(
+            f"the configuration of {architecture.model} makes no sense",
+            expected=f"values of {FAMILIES[architecture.family].config}",
+            actual=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
+            fix="correct its config.json",
+        ) from error
+
+
+def _choose_class(architecture: Architecture, projection: bool) -> tuple[Any, Any]:
+    family = FAMILIES[architecture.family]
+    if projection and not family.projection:
+        able = [name for name, one in FAMILIES.items() if one.projection]
+        raise RecipeError(
+            f"{architecture.model} has no projection",
+            expected=f"a network of the family {', '.join(able)}",
+            actual=f"family {architecture.family}, projection = true",
+            fix="leave projection out: the network's own vector is then the one that it pools",
+        )
+    declare_missing()
+    with explain_nonsense(architecture):
+        config = getattr(transformers, family.config).from_dict({**architecture.config, **family.always})
+    return getattr(transformers, family.projection if projection else family.model), config
+
+
+def _list_shards(first: Path) -> list[Path]:
+    if first.suffix != ".json":
+        return [first]
+    names = json.loads(first.read_text(encoding="utf-8"))["weight_map"].values()
+    return [first.parent / name for name in sorted(set(names))]
+
+
+def _refuse_naming(state: State, architecture: Architecture, anchor: str, file: str) -> RecipeError:
+    is_timm = find_library(state) == "timm"
+    twin = f"model = {architecture.timm!r}" if architecture.timm else "the model that they were trained for"
+    return RecipeError(
+        f"the weights in {file} are not those of a {architecture.family} of transformers",
+        expected=f"a key that ends in {anchor.replace(chr(92), '')}",
+        actual=f"{'names as in timm: ' if is_timm else ''}{', '.join(list(state)[:4])}, …",
+        fix=f"use the encoder timm with {twin}"
+        if is_timm
+        else "choose the model that they were trained for (resight encoders lists them)",
+    )

@@ -1,0 +1,185 @@
+"""The tables of one recipe → those of every recipe that its rows and its alternatives make, each with its own name.
+
+A list where one plug-in is expected (encoder, descriptor, index, fusion), or a list of lists where a list is expected
+(rerankers, transforms), holds alternatives; every combination of them is a recipe:
+
+    descriptor = ["tokens", { name = "aggregated", k = 32 }]
+    rerankers = [[], ["late"]]
+
+Where one plug-in is expected, a table of plug-ins gives the alternatives names of their own:
+
+    descriptor = { CLS = { name = "pooled", pooling = "cls" }, GeM = { name = "pooled", pooling = "gem" } }
+
+`rows` holds named lines; each is a recipe that has the line's keys in place of its own. A line is one branch, which
+takes the place of all branches (the encoder or descriptor that it lacks is that of the recipe's only branch), or some
+of the recipe's own keys:
+
+    [rows]
+    "ViT-S/16 DINO" = { encoder = "dino_vits16", descriptor = { name = "pooled", pooling = "cls" } }
+    "reranked" = { branches = [{ encoder = "sift", descriptor = "vlad" }], rerankers = ["geometry"] }
+
+Alternatives, elsewhere or inside a row, multiply the rows.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from resight.errors import RecipeError
+from resight.recipe_tables import BRANCH_KEYS, check_keys, read_choice, read_list
+from resight.types import Choice
+
+ROW_KEYS = ("branches", "fusion", "store", "index", "rerankers")  # of a line that is not one branch
+BEFORE_LABEL = ": "  # between the name of a recipe and what tells one of its rows or alternatives from the others
+
+
+def expand(table: Mapping[str, Any], default_name: str = "unnamed") -> list[dict[str, Any]]:
+    """The tables of every combination of the alternatives, the last place changing fastest; row by row."""
+    name = str(table.get("name", default_name))
+    made: dict[str, dict[str, Any]] = {}
+    for row, line in _open_rows(table):
+        for words, chosen in _combine(line):
+            label = ", ".join([*row, *words])
+            own = f"{name}{BEFORE_LABEL}{label}" if label else name
+            if own in made:
+                raise RecipeError(
+                    "the same alternative twice", expected="alternatives that differ", actual=own, fix="drop one"
+                )
+            made[own] = {**chosen, "name": own}
+    return list(made.values())
+
+
+def _open_rows(table: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """The label and the table of every row; the table itself, without a label, where there are none."""
+    whole = {key: value for key, value in table.items() if key != "rows"}
+    if "rows" not in table:
+        yield [], whole
+        return
+    rows = table["rows"]
+    if not isinstance(rows, Mapping) or not rows:
+        raise RecipeError(
+            "a recipe without rows" if rows in ({}, []) else "rows is not a table",
+            expected="a line for each row below [rows]",
+            actual=repr(rows),
+            fix='e.g. "ResNet-18" = { encoder = "resnet18", descriptor = "pooled" }, or leave rows out',
+        )
+    for label, line in rows.items():
+        yield [_check_label(label)], {**whole, **_read_line(label, line, whole.get("branches"))}
+
+
+def _read_line(label: str, line: Any, branches: Any) -> dict[str, Any]:
+    """The keys of the recipe that a line replaces, with what they are then."""
+    if not isinstance(line, Mapping):
+        raise RecipeError(
+            f"the row {label!r} is not a table",
+            expected="{ encoder = …, descriptor = … }, or a table with some of " + ", ".join(ROW_KEYS),
+            actual=repr(line),
+            fix="put its settings in braces",
+        )
+    if any(key in line for key in BRANCH_KEYS if key not in ROW_KEYS):
+        check_keys(line, BRANCH_KEYS, f"the row {label!r}, which is one branch,")
+        only = branches[0] if isinstance(branches, list) and len(branches) == 1 else {}
+        shared = {key: only[key] for key in ("encoder", "descriptor") if key in only}
+        return {"branches": [{**shared, **line}]}
+    for key in line:
+        if key not in ROW_KEYS:
+            raise RecipeError(
+                f"the row {label!r} has no key {key!r}",
+                expected=f"one branch, of {', '.join(BRANCH_KEYS)}; or some of {', '.join(ROW_KEYS)}",
+                actual=repr(key),
+                fix="correct its name; data and metrics are those of all rows",
+            )
+    return dict(line)
+
+
+def _check_label(label: str) -> str:
+    if BEFORE_LABEL in label or not label.strip():
+        raise RecipeError(
+            "not a label",
+            expected=f"words, without {BEFORE_LABEL!r}",
+            actual=repr(label),
+            fix="write it another way",
+        )
+    return label
+
+
+@dataclass(frozen=True)
+class _Alternatives:
+    """What may stand in one place of a recipe."""
+
+    path: tuple[str | int, ...]
+    options: tuple[Any, ...]
+    labels: tuple[str, ...]
+
+
+def _combine(table: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Every combination of a table's alternatives: the words that tell it from the others, and its own table."""
+    places = list(_find_alternatives(table))
+    for combination in itertools.product(*(range(len(place.options)) for place in places)):
+        chosen = dict(table)
+        words = []
+        for place, number in zip(places, combination, strict=True):
+            chosen = _put(chosen, place.path, place.options[number])
+            words += [place.labels[number]] if len(place.options) > 1 else []
+        yield words, chosen
+
+
+def _find_alternatives(table: Mapping[str, Any]) -> Iterator[_Alternatives]:
+    branches = table.get("branches")
+    owners: list[tuple[tuple[str | int, ...], Any]] = [((), table)]
+    if isinstance(branches, list):
+        owners += [(("branches", number), branch) for number, branch in enumerate(branches)]
+    for path, owner in owners:
+        for key in ("encoder", "descriptor", "transforms", "index", "fusion", "rerankers"):
+            value = owner.get(key) if isinstance(owner, Mapping) else None
+            is_chain = key in ("transforms", "rerankers")
+            if not is_chain and _has_names(value):
+                yield _Alternatives((*path, key), tuple(value.values()), tuple(map(_check_label, value)))
+                continue
+            if not isinstance(value, list) or (is_chain and not any(isinstance(item, list) for item in value)):
+                continue
+            if not value:
+                raise RecipeError(f"{key} has no alternative", expected="a plug-in, or a list of them", actual="[]")
+            chains = [read_list({key: item}, key) if is_chain else [item] for item in value]
+            choices = [[read_choice(part, key) for part in chain] for chain in chains]
+            yield _Alternatives((*path, key), tuple(value), tuple(_tell_apart(choices)))
+
+
+def _has_names(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether it is a table of plug-ins; one without a name, which lacks it, holds settings and no tables."""
+    if not isinstance(value, Mapping) or "name" in value or not value:
+        return False
+    return all(isinstance(option, Mapping) and "name" in option for option in value.values())
+
+
+def _tell_apart(chains: Sequence[Sequence[Choice]]) -> Iterator[str]:
+    """A label for each: its names, with the settings that not every plug-in of the same name has alike."""
+    for chain in chains:
+        words = []
+        for choice in chain:
+            alike = [other.settings for others in chains for other in others if other.name == choice.name]
+            telling = [
+                f"{key}={_say(value)}"
+                for key, value in choice.settings.items()
+                if any(key not in settings or settings[key] != value for settings in alike)
+            ]
+            words.append(" ".join([choice.name, *telling]))
+        yield " + ".join(words) or "none"
+
+
+def _say(value: Any) -> str:
+    """A setting as TOML has it, so that no label holds what stands before labels."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}={_say(inner)}" for key, inner in value.items()) + "}"
+    return "[" + ", ".join(map(_say, value)) + "]" if isinstance(value, list) else str(value)
+
+
+def _put(target: Any, path: Sequence[str | int], value: Any) -> Any:
+    """A copy of tables and lists with `value` at a path."""
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(target, list):
+        return [_put(item, rest, value) if number == first else item for number, item in enumerate(target)]
+    return {**target, first: _put(target[first], rest, value)}
