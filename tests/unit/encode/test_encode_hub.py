@@ -75,6 +75,21 @@ def test_what_is_in_the_cache_is_not_asked_for(monkeypatch: pytest.MonkeyPatch):
     assert played.asked == [] and played.heads == 0
 
 
+def test_a_file_that_need_not_be_there_is_told_from_a_failure(monkeypatch: pytest.MonkeyPatch):
+    play(monkeypatch, there="here/there.json", lost=LocalEntryNotFoundError("lost on the way"))
+    assert hub.fetch_optional("a/b", "there.json") == Path("here/there.json")
+    assert hub.fetch_optional("a/b", "absent.json") is None
+    with pytest.raises(MissingWeights, match="lost on the way"):
+        hub.fetch_optional("a/b", "lost.json")
+
+
+def test_the_cache_remembers_what_is_not_there(monkeypatch: pytest.MonkeyPatch):
+    played = play(monkeypatch, reached=ConnectionError("no network"))
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda _repository, _name: object())
+    assert hub.fetch_optional("a/b", "absent.json") is None
+    assert played.heads == 0
+
+
 def test_a_hub_out_of_reach_is_tried_once_for_all_networks(monkeypatch: pytest.MonkeyPatch):
     played = play(monkeypatch, reached=ConnectionError("Name or service not known"))
     for name in ("a/b", "c/d", "e/f"):

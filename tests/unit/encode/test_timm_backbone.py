@@ -213,6 +213,13 @@ def test_a_strip_is_widened_to_what_the_convolutions_need():
     assert given.grid is not None and given.grid[0] == 1 < given.grid[1]
 
 
+def test_a_size_that_patches_do_not_tile_or_that_leaves_no_map_is_refused():
+    with pytest.raises(RecipeError, match="a multiple of 16"):
+        backbones.build("timm", model="vit_tiny_patch16_224", untrained=True, size=100)
+    with pytest.raises(RecipeError, match="96 or more"):
+        backbones.build("timm", model="inception_v3", untrained=True, size=64)
+
+
 def test_a_scale_changes_the_grid():
     backbone = backbones.build("timm", model="vit_tiny_patch16_224", untrained=True, size=160, fit="keep")
     (given,) = backbone.extract([picture()], scale=0.5)

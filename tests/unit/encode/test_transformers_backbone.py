@@ -12,15 +12,15 @@ from builders import draw_texture, make_picture
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from resight.encode import backbones
-from resight.encode.backbones.transformers import Config
-from resight.encode.networks.architectures import Architecture, Preparation, describe
-from resight.encode.networks.pretrained import make_module
-from resight.encode.networks.torch_backbone import TorchBackbone
-from resight.encode.networks.transformers_network import TransformersNetwork
-from resight.encode.preprocess import Statistics, choose_input, prepare
-from resight.errors import RecipeError
-from resight.types import Features, Picture
+from resight.encode import backbones  # noqa: E402
+from resight.encode.backbones.transformers import Config  # noqa: E402
+from resight.encode.networks.architectures import Architecture, Preparation, describe  # noqa: E402
+from resight.encode.networks.pretrained import make_module  # noqa: E402
+from resight.encode.networks.torch_backbone import TorchBackbone  # noqa: E402
+from resight.encode.networks.transformers_network import TransformersNetwork  # noqa: E402
+from resight.encode.preprocess import Statistics, choose_input, prepare  # noqa: E402
+from resight.errors import RecipeError  # noqa: E402
+from resight.types import Features, Picture  # noqa: E402
 
 WIDE = make_picture(draw_texture(np.random.default_rng(0), 300, 180), "wide")
 SQUARE = make_picture(draw_texture(np.random.default_rng(1), 200, 200), "square")

@@ -11,18 +11,18 @@ from builders import draw_texture, make_picture
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save_file  # noqa: E402
 
-from resight.encode import backbones
-from resight.encode.backbones.transformers import Config, find_weights
-from resight.encode.networks import architectures, hub
-from resight.encode.networks.architectures import describe
-from resight.encode.networks.pretrained import FILES, make_module, quieten
-from resight.encode.networks.torch_backbone import TorchBackbone
-from resight.encode.networks.torchvision_ops import declare_missing
-from resight.encode.preprocess import Statistics, prepare
-from resight.errors import MissingWeights, RecipeError
-from resight.types import Features
+from resight.encode import backbones  # noqa: E402
+from resight.encode.backbones.transformers import Config, find_weights  # noqa: E402
+from resight.encode.networks import hub  # noqa: E402
+from resight.encode.networks.architectures import Architecture, Preparation, describe  # noqa: E402
+from resight.encode.networks.pretrained import FILES, load_module, make_module, quieten  # noqa: E402
+from resight.encode.networks.torch_backbone import TorchBackbone  # noqa: E402
+from resight.encode.networks.torchvision_ops import declare_missing  # noqa: E402
+from resight.encode.preprocess import Statistics, prepare  # noqa: E402
+from resight.errors import MissingWeights, RecipeError  # noqa: E402
+from resight.types import Features  # noqa: E402
 
 declare_missing()
 PICTURE = make_picture(draw_texture(np.random.default_rng(0), 120, 90), "x")
@@ -92,9 +92,7 @@ def test_the_preprocessing_of_a_folder_is_read(tmp_path: Path):
         "resample": 2,
     }
     (folder / "preprocessor_config.json").write_text(json.dumps(shown))
-    assert describe(str(folder)).preparation == architectures.Preparation(
-        64, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), "bilinear", 0.8
-    )
+    assert describe(str(folder)).preparation == Preparation(64, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), "bilinear", 0.8)
 
 
 @pytest.mark.parametrize("prefix", ["", "vit.", "module.backbone.", "teacher.backbone.", "_orig_mod.encoder.model."])
@@ -111,6 +109,24 @@ def test_a_wrapped_checkpoint_loads_to_the_same_outputs(tmp_path: Path, prefix: 
         found = build(model=write_config(tmp_path / "bare"), weights=tmp_path / file)
         assert same(encode(found), encode(expected))
         assert found.fingerprint == expected.fingerprint
+
+
+SMALLEST = {
+    "dinov2": {**SIZES, "patch_size": 16, "image_size": 64, "use_swiglu_ffn": True},
+    "dinov3_vit": {**SIZES, "patch_size": 16, "num_register_tokens": 2},
+    "dinov3_convnext": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
+}
+
+
+@pytest.mark.parametrize("family", SMALLEST)
+@pytest.mark.parametrize("prefix", ["", "module.backbone.", "model."])
+def test_names_that_the_library_has_changed_load_under_both(tmp_path: Path, family: str, prefix: str):
+    architecture = Architecture("smallest", family, SMALLEST[family], Preparation(64))
+    module = make_module(architecture)
+    for state in (read_saved(save(module, tmp_path / "saved")), module.state_dict()):
+        save_file({f"{prefix}{name}": tensor for name, tensor in state.items()}, tmp_path / "own.safetensors")
+        loaded = load_module(architecture, [tmp_path / "own.safetensors"]).state_dict()
+        assert all(torch.equal(tensor, loaded[name]) for name, tensor in module.state_dict().items())
 
 
 def test_of_two_copies_the_teacher_is_taken(tmp_path: Path):
@@ -153,7 +169,12 @@ def make_clip() -> Any:
 def test_a_whole_clip_gives_its_vision_half_and_its_projection(tmp_path: Path):
     module = make_clip()
     folder = str(save(module, tmp_path / "clip"))
-    plain, projected = build(model=folder), build(model=folder, projection=True)
+    state = read_saved(tmp_path / "clip")
+    state["vision_model.embeddings.position_ids"] = torch.arange(17)[None]  # as older versions saved them
+    save_file(state, tmp_path / "own.safetensors")
+    plain, projected = (
+        build(model=folder, weights=tmp_path / "own.safetensors", projection=wanted) for wanted in (False, True)
+    )
     assert np.allclose(encode(plain).patches, encode(projected).patches, atol=1e-6)
     given, pooled = encode(projected).head, encode(plain).head
     assert given is not None and pooled is not None and given.shape == (1, 24)
@@ -238,6 +259,12 @@ def test_missing_and_strange_keys_are_named(tmp_path: Path):
     assert "missing layernorm.weight" in error.actual and "something.else 32" in error.actual
 
 
+def test_a_deeper_checkpoint_is_not_cut_off(tmp_path: Path):
+    folder = save(make_vit(num_hidden_layers=3), tmp_path / "saved")
+    error = refuse(model=write_config(tmp_path / "bare"), weights=folder / "model.safetensors")
+    assert "not in the network layers.2." in error.actual and "and 12 more" in error.actual
+
+
 def test_a_projection_that_the_file_lacks_is_named(tmp_path: Path):
     state = read_saved(save(make_clip(), tmp_path / "clip"))
     del state["visual_projection.weight"]
@@ -294,6 +321,17 @@ def test_without_a_hub_the_error_names_what_would_work(monkeypatch: pytest.Monke
     for model in ("facebook/dinov2-small", "someone/else"):
         error = refuse(MissingWeights, model=model)
         assert model in error.problem and "`weights`" in error.fix
+
+
+def test_a_model_beyond_the_table_comes_whole_from_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    folder = save(make_vit(), tmp_path / "saved")
+
+    def find(_repository: str, name: str) -> str | object:
+        path = folder / name
+        return str(path) if path.is_file() else object()
+
+    monkeypatch.setattr(hub, "try_to_load_from_cache", find)
+    assert same(encode(build(model="someone/else")), encode(build(model=str(folder))))
 
 
 def test_weights_are_looked_for_without_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

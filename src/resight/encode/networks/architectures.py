@@ -16,7 +16,7 @@ from typing import Any
 from resight.encode.networks import hub
 from resight.encode.networks.families import FAMILIES
 from resight.encode.preprocess import Interpolation
-from resight.errors import MissingWeights, RecipeError
+from resight.errors import RecipeError
 
 CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
 FILTERS: dict[int, Interpolation] = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers; others are rare, and bicubic here
@@ -58,11 +58,7 @@ def describe(model: str) -> Architecture:
             actual=model,
             fix="check the setting `model`",
         )
-    config = hub.fetch(model, [CONFIG])
-    try:
-        return _read_files(model, config, hub.fetch(model, [PREPROCESSOR]))
-    except MissingWeights:  # not every repository has one
-        return _read_files(model, config, None)
+    return _read_files(model, hub.fetch(model, [CONFIG]), hub.fetch_optional(model, PREPROCESSOR))
 
 
 @functools.cache

@@ -75,7 +75,7 @@ def refuse_misfit(
     file: str,
     missing: Mapping[str, Shape],
     bent: Mapping[str, tuple[Shape, Shape]],
-    unknown: Mapping[str, Shape],
+    unknown: Mapping[str, Shape | None],
     fix: str,
 ) -> RecipeError:
     """`bent` are the shapes in the file and in the network."""
@@ -83,7 +83,10 @@ def refuse_misfit(
     parts = (
         _list("missing", list(missing)),
         _list("of another shape", [f"{name} {_shape(given)}" for name, (given, _) in bent.items()]),
-        _list("not in the network", [f"{name} {_shape(shape)}" for name, shape in unknown.items()]),
+        _list(
+            "not in the network",
+            [name + (f" {_shape(shape)}" if shape is not None else "") for name, shape in unknown.items()],
+        ),
     )
     return RecipeError(
         f"the weights in {file} do not fit this network",

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub import constants, get_session, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -19,7 +19,6 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
-from huggingface_hub.utils import get_session
 
 from resight.errors import MissingWeights, ResightError
 
@@ -32,18 +31,18 @@ ELSEWHERE = (
 
 def fetch(repository: str, names: Sequence[str]) -> Path:
     """The first of `names` that the repository has."""
-    found = find(repository, names)
-    if found is not None:
-        return found
-    with explain_failure(repository):
-        for name in names:
-            try:
-                return Path(hf_hub_download(repository, name))
-            except LocalEntryNotFoundError:  # no answer at all, which another file will not get either
-                raise
-            except EntryNotFoundError:
-                continue
-    raise refuse(repository, f"it has none of {', '.join(names)}", f"check the model's page, or set {ELSEWHERE}")
+    found = find(repository, names) or _ask(repository, names)
+    if found is None:
+        raise refuse(repository, f"it has none of {', '.join(names)}", f"check the model's page, or set {ELSEWHERE}")
+    return found
+
+
+def fetch_optional(repository: str, name: str) -> Path | None:
+    """A file that the repository need not have."""
+    known = try_to_load_from_cache(repository, name)
+    if known is None:
+        return _ask(repository, [name])
+    return Path(known) if isinstance(known, str) else None  # the cache also remembers what is not there
 
 
 @contextlib.contextmanager
@@ -103,6 +102,18 @@ def refuse(repository: str, why: str, fix: str) -> MissingWeights:
         actual=why,
         fix=fix,
     )
+
+
+def _ask(repository: str, names: Sequence[str]) -> Path | None:
+    with explain_failure(repository):
+        for name in names:
+            try:
+                return Path(hf_hub_download(repository, name))
+            except LocalEntryNotFoundError:  # no answer at all, which another file will not get either
+                raise
+            except EntryNotFoundError:
+                continue
+    return None
 
 
 def _shorten(error: BaseException) -> str:

@@ -63,14 +63,14 @@ def load_module(architecture: Architecture, files: list[Path], projection: bool 
         )
     own = module.state_dict()
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(OPTIONAL))
-    unknown = sorted(name for name in report["unexpected_keys"] if name in state and not SPARE.match(name))
+    unknown = sorted(name for name in report["unexpected_keys"] if not SPARE.match(name))
     bent = {name: (given, wanted) for name, given, wanted in sorted(report["mismatched_keys"])}
     if missing or unknown or bent:
         raise refuse_misfit(
             files[0].name,
             {name: own[name].shape for name in missing},
             bent,
-            {name: state[name].shape for name in unknown},
+            {name: state[name].shape if name in state else None for name in unknown},  # None: the library renamed it
             "choose the model that they were trained for (resight encoders lists them)",
         )
     if any(name.startswith("pooler.") for name in report["missing_keys"]):
@@ -109,7 +109,7 @@ def fetch_files(model: str) -> list[Path]:
 def take_part(state: State, architecture: Architecture, projection: bool, file: str) -> State:
     """The keys of this network, under its own names."""
     anchor = ("vision_model." if projection else "") + FAMILIES[architecture.family].anchor
-    matches = (re.fullmatch(rf"((?:.*\.)??){anchor}", name) for name in state)
+    matches = (re.fullmatch(rf"((?:.*?\.)??){anchor}", name) for name in state)
     prefixes = [match.group(1) for match in matches if match]
     if not prefixes:
         raise _refuse_naming(state, architecture, anchor, file)

@@ -19,7 +19,7 @@ from resight.errors import RecipeError
 class TimmNetwork:
     def __init__(self, model: Any, settings: Settings) -> None:
         self.input = describe_input(model)
-        self.module = Passage(model, settings.projection, with_head=settings.block is None)
+        self.module: torch.nn.Module = Passage(model, settings.projection, with_head=settings.block is None)
         self._prefix: int = getattr(model, "num_prefix_tokens", 0)
         self._has_cls = self._prefix > 0 and getattr(model, "cls_token", None) is not None
         self._is_map_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
@@ -89,18 +89,14 @@ def describe_input(model: Any) -> Input:
 
 
 def find_least(model: Any, cell: int, size: int) -> int:
-    """The smallest side, in whole cells, of which convolutions without padding leave anything."""
-    is_training = model.training
-    model.eval()
+    """The smallest side, in whole cells, of which the convolutions of a model in eval mode leave anything."""
     for side in range(cell, size, cell):
         try:
             with torch.inference_mode():
                 model.forward_features(torch.zeros(1, 3, side, side))
         except (RuntimeError, ValueError, AssertionError):
             continue
-        model.train(is_training)
         return side
-    model.train(is_training)
     return size
 
 
@@ -122,7 +118,7 @@ def capture_block(model: Any, block: int) -> Capture:
 def capture_attention(model: Any, block: int | None) -> Capture | None:
     """The softmax of the block, for which that one block must take the way that has it as a value."""
     blocks = getattr(model, "blocks", None)
-    layer = getattr(blocks[-1 if block is None else block], "attn", None) if blocks is not None else None
+    layer: Any = getattr(blocks[-1 if block is None else block], "attn", None) if blocks is not None else None
     if not hasattr(layer, "fused_attn") or not hasattr(layer, "attn_drop"):
         return None
     layer.fused_attn = False

@@ -37,7 +37,7 @@ def load_model(name: str, settings: Settings) -> Any:
         model.reset_classifier(0)
     if settings.weights is not None:
         load_weights(model, settings.weights, spare=SPARE, adapt=lambda state: resample_positions(state, model))
-    return model
+    return model.eval()
 
 
 def check_name(name: str) -> None:

@@ -76,6 +76,9 @@ class TorchBackbone:
         )
         network.module.eval().requires_grad_(False).to(self._device, self._type)
         if settings.compile:
+            # Code compiled for one network serves others of its class. Without this it would be run where a Capture
+            # hangs on another module, or none, and the Capture would stay empty.
+            torch._dynamo.config.skip_nnmodule_hook_guards = False
             network.module.compile()
         self._network = network
         # A second batch on an accelerator would take memory and no less time.
@@ -111,12 +114,13 @@ def fill_in(given: Input, settings: Settings, name: str) -> Input:
     size = settings.size or given.size
     if given.fixed and (size != given.size or settings.fit == "keep"):
         raise refuse_size(given, f"size {size}, fit {settings.fit!r}")
-    if (given.whole and size % given.cell) or size < given.cell:
+    least = max(given.cell, given.least)
+    if (given.whole and size % given.cell) or size < least:
         raise RecipeError(
             f"{name}: {size} pixels are not whole cells",
-            expected=f"a size that is a multiple of {given.cell}",
+            expected=f"a size that is a multiple of {given.cell}, {least} or more",
             actual=str(size),
-            fix=f"e.g. {max(round(size / given.cell), 1) * given.cell}",
+            fix=f"e.g. {max(round(size / given.cell) * given.cell, least)}",
         )
     return replace(
         given,

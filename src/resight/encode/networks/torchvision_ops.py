@@ -32,8 +32,8 @@ def declare_missing() -> torch.library.Library | None:
     # What the failed import has left behind would be half a package to the next one.
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         del sys.modules[name]
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for schema in SCHEMAS:
         if not hasattr(torch.ops.torchvision, schema.partition("(")[0]):
-            library.define(schema)
+            library.define(schema)  # type: ignore[no-untyped-call]
     return library
