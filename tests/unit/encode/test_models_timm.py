@@ -15,7 +15,7 @@ ENTRIES = [model for model in catalogue().values() if model.encoder.name == "tim
 
 
 def test_the_networks_of_the_papers_are_there():
-    assert len(ENTRIES) == 40
+    assert len(ENTRIES) == 42
     assert {"resnet50", "vgg16", "dinov2_vitg14_reg", "pe_g14_448", "marsdino_vits16"} <= {one.name for one in ENTRIES}
 
 
@@ -23,13 +23,14 @@ def test_the_networks_of_the_papers_are_there():
 def test_dimensions_tokens_parameters_and_licence_are_true(entry: Model):
     name = str(entry.encoder.settings["model"])
     check_name(name)
+    size = entry.encoder.settings.get("size")
     with torch.device("meta"):
-        model = timm.create_model(name).eval()
+        model = timm.create_model(name, **({"img_size": size} if size else {})).eval()
     if entry.encoder.settings.get("projection"):
         check_projection(model, name)
     else:
         model.reset_classifier(0)
-    size = model.pretrained_cfg["input_size"][-1]
+    size = size or model.pretrained_cfg["input_size"][-1]
     assert read_shape(model, torch.empty(1, 3, size, size, device="meta")) == (entry.tokens, entry.dimensions)
     assert sum(part.numel() for part in model.parameters()) / 1e6 == pytest.approx(entry.parameters, rel=0.02)
     assert entry.own_weights or entry.licence.lower() == model.pretrained_cfg["license"]

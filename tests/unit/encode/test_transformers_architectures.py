@@ -43,6 +43,7 @@ PUBLISHED = {
     "geolocal/StreetCLIP": (303.5, 1024, 577, 24),
     "laion/CLIP-ViT-B-32-laion2B-s34B-b79K": (87.5, 768, 50, 12),
     "google/siglip-base-patch16-224": (92.9, 768, 196, 12),
+    "google/siglip-large-patch16-256": (316.0, 1024, 256, 24),
     "google/siglip-large-patch16-384": (316.3, 1024, 576, 24),
     "google/siglip-so400m-patch14-384": (428.2, 1152, 729, 27),
     "facebook/vit-mae-base": (85.8, 768, 197, 12),

@@ -67,6 +67,6 @@ def find_weights(config: Config) -> Path | None:
             f"the weights of {config.model} are not on this machine",
             expected="them in the cache of the Hugging Face hub, or the setting weights with the path of a file",
             actual="neither" if path is None else f"no file {path}",
-            fix="encode one image with a network connection, or check the path",
+            fix="use it once with a network connection, or set `weights` to the path of a file",
         )
     return path
