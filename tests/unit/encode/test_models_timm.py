@@ -25,7 +25,7 @@ def test_dimensions_tokens_parameters_and_licence_are_true(entry: Model):
     check_name(name)
     size = entry.encoder.settings.get("size")
     with torch.device("meta"):
-        model = timm.create_model(name, **({"img_size": size} if size else {})).eval()
+        model = timm.create_model(name, **({"dynamic_img_size": True} if size else {})).eval()
     if entry.encoder.settings.get("projection"):
         check_projection(model, name)
     else:
