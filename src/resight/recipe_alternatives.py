@@ -10,6 +10,10 @@ Where one plug-in is expected, a table of plug-ins gives the alternatives names 
 
     descriptor = { CLS = { name = "pooled", pooling = "cls" }, GeM = { name = "pooled", pooling = "gem" } }
 
+and so does a list of values for one setting:
+
+    descriptor = { name = "pooled", pooling = ["cls", "mean", "gem"] }
+
 `rows` holds named lines; each is a recipe that has the line's keys in place of its own. A line is one branch, which
 takes the place of all branches (the encoder or descriptor that it lacks is that of the recipe's only branch), or some
 of the recipe's own keys:
@@ -27,10 +31,12 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from resight.errors import RecipeError
+from resight.recipe_settings import spread
 from resight.recipe_tables import BRANCH_KEYS, check_keys, read_choice, read_list
 from resight.types import Choice
 
 ROW_KEYS = ("branches", "fusion", "store", "index", "rerankers")  # of a line that is not one branch
+CHAINS = ("transforms", "rerankers")  # of which a branch or recipe has a list
 BEFORE_LABEL = ": "  # between the name of a recipe and what tells one of its rows or alternatives from the others
 
 
@@ -133,17 +139,40 @@ def _find_alternatives(table: Mapping[str, Any]) -> Iterator[_Alternatives]:
     for path, owner in owners:
         for key in ("encoder", "descriptor", "transforms", "index", "fusion", "rerankers"):
             value = owner.get(key) if isinstance(owner, Mapping) else None
-            is_chain = key in ("transforms", "rerankers")
-            if not is_chain and _has_names(value):
-                yield _Alternatives((*path, key), tuple(value.values()), tuple(map(_check_label, value)))
+            if key not in CHAINS and _has_names(value):
+                options = [(label, part) for label, option in value.items() for part in spread(option, key)]
+                yield _Alternatives((*path, key), tuple(part for _, part in options), tuple(_name_parts(options, key)))
                 continue
-            if not isinstance(value, list) or (is_chain and not any(isinstance(item, list) for item in value)):
+            chains = _list_chains(value, key)
+            if chains is None:
                 continue
-            if not value:
+            if not chains:
                 raise RecipeError(f"{key} has no alternative", expected="a plug-in, or a list of them", actual="[]")
-            chains = [read_list({key: item}, key) if is_chain else [item] for item in value]
             choices = [[read_choice(part, key) for part in chain] for chain in chains]
-            yield _Alternatives((*path, key), tuple(value), tuple(_tell_apart(choices)))
+            made = [chain if key in CHAINS else chain[0] for chain in chains]
+            yield _Alternatives((*path, key), tuple(made), tuple(_tell_apart(choices)))
+
+
+def _list_chains(value: Any, key: str) -> list[list[Any]] | None:
+    """What may stand in a place, each as a chain of plug-ins (of one, outside CHAINS); None where nothing varies."""
+    if key in CHAINS:
+        has_choice = isinstance(value, list) and any(isinstance(item, list) for item in value)
+        given = [read_list({key: item}, key) for item in value] if has_choice else [value]
+    else:
+        has_choice = isinstance(value, list)
+        given = [[item] for item in value] if has_choice else [[value]]
+    if not has_choice and not (isinstance(value, Mapping) or (key in CHAINS and isinstance(value, list))):
+        return None
+    chains = [list(parts) for chain in given for parts in itertools.product(*(spread(part, key) for part in chain))]
+    return chains if has_choice or chains != given else None
+
+
+def _name_parts(options: Sequence[tuple[str, Any]], key: str) -> Iterator[str]:
+    """The name that an alternative was given, with the settings that tell it from others of the same name."""
+    for label, part in options:
+        alike = [[read_choice(other, key)] for name, other in options if name == label]
+        words = dict(zip(map(repr, alike), _tell_apart(alike), strict=True))[repr([read_choice(part, key)])]
+        yield " ".join([_check_label(label), *words.split(" ")[1:]]) if len(alike) > 1 else _check_label(label)
 
 
 def _has_names(value: Any) -> TypeGuard[Mapping[str, Any]]:

@@ -2,9 +2,7 @@
 
     terrain_32ppd_lon0-180_lat-60-60.png    16-bit grey: 32 pixels a degree, longitude 0 to 180, latitude -60 to 60
 
-The map's place is in its name. Rows run from north to south and columns from west to east, both in equal degrees, so
-that away from the equator the ground is stretched. A crop is the ground as seen from straight above its centre
-(orthographic projection), north up: craters are round in it.
+The map's place is in its name; resight.data.map_grid says how its pixels lie, and what a crop shows of the ground.
 """
 
 import re
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from resight.data.hillshade import shade
+from resight.data.map_grid import Frame, Grid
 from resight.errors import ManifestError
 from resight.types import FloatArray
 
@@ -24,7 +23,6 @@ NAME = re.compile(r"terrain_(\d+)ppd_lon(-?\d+)-(-?\d+)_lat(-?\d+)-(-?\d+)\.png"
 MOON_RADIUS = 1_737_400.0  # metres
 STEP = 2.0  # metres of height a grey value
 MARGIN = 3  # pixels around a crop's window, for slopes and interpolation at its edge
-PROBES = np.linspace(-0.5, 0.5, 9)
 
 Pixels = NDArray[np.uint8]
 
@@ -34,15 +32,6 @@ class Light:
     azimuth: float  # degrees clockwise from north
     altitude: float  # degrees above the horizon
     exaggeration: float  # of heights
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What a crop shows: a square with its centre at a place, `side` metres of ground wide."""
-
-    lat: float
-    lon: float
-    side: float
 
 
 @dataclass(frozen=True)
@@ -56,20 +45,14 @@ class Terrain:
     south: int
     north: int
 
+    @property
+    def grid(self) -> Grid:
+        height, width = self.shape
+        return Grid(self.west, self.east, self.south, self.north, width, height, MOON_RADIUS)
+
     def holds(self, frame: Frame) -> bool:
         """Whether all of a frame lies on the map."""
-        on_map = self.south < frame.lat < self.north and self.west < frame.lon < self.east
-        if not on_map or frame.side > MOON_RADIUS:  # from above, a wider one would not be all in sight
-            return False
-        across, up = np.meshgrid(PROBES * frame.side, PROBES * frame.side)
-        rows, columns = self._find_pixels(frame, across, up)
-        height, width = self.shape
-        return bool(
-            rows.min() >= MARGIN
-            and columns.min() >= MARGIN
-            and rows.max() <= height - 1 - MARGIN
-            and columns.max() <= width - 1 - MARGIN
-        )
+        return self.grid.holds(frame, MARGIN)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -92,7 +75,7 @@ class Terrain:
         """The crop of a frame [pixels, pixels], shaded."""
         steps = ((np.arange(pixels) + 0.5) / pixels - 0.5) * frame.side
         across, up = np.meshgrid(steps, -steps)
-        rows, columns = self._find_pixels(frame, across, up)
+        rows, columns = self.grid.find_pixels(frame, across, up)
         top, left = (max(0, int(values.min()) - MARGIN) for values in (rows, columns))
         bottom, right = (int(values.max()) + 2 + MARGIN for values in (rows, columns))
         window = heights[top:bottom, left:right].astype(np.float32) * np.float32(STEP)
@@ -103,17 +86,6 @@ class Terrain:
         )
         crop = cv2.remap(bright, _to_float(columns - left), _to_float(rows - top), cv2.INTER_CUBIC)
         return np.asarray(np.clip(np.rint(crop * 255), 0, 255), np.uint8)
-
-    def _find_pixels(
-        self, frame: Frame, across: NDArray[np.float64], up: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Rows and columns of the map at points that lie metres east and north of a frame's centre."""
-        x, y = across / MOON_RADIUS, up / MOON_RADIUS
-        z = np.sqrt(1 - x**2 - y**2)
-        lat = np.radians(frame.lat)
-        lats = np.degrees(np.arcsin(z * np.sin(lat) + y * np.cos(lat)))
-        lons = frame.lon + np.degrees(np.arctan2(x, z * np.cos(lat) - y * np.sin(lat)))
-        return (self.north - lats) * self.density - 0.5, (lons - self.west) * self.density - 0.5
 
     def _refuse(self, problem: str, expected: str, actual: str) -> ManifestError:
         return ManifestError(

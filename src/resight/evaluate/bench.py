@@ -2,13 +2,14 @@
 
 In: a recipe that says how images are encoded, and the folder of its data set. Out: for each way to search them a
 RunResult, whose seconds are those of the search alone. All ways take turns on each query, and at being the first, so
-that whatever else the machine does in the meantime slows all of them alike.
+that whatever else the machine does in the meantime slows all of them alike. What else is found out while the collection
+is open (figures by strata, a map of the images) is told by an `Extras`.
 """
 
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +22,11 @@ from resight.encode.extract import gather
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import CollectionError, ManifestError, RecipeError
 from resight.evaluate import judge_all, metrics
+from resight.evaluate.embedding import MapMaker
+from resight.evaluate.properties import find_properties
 from resight.evaluate.results import JudgedQuery, RunResult
+from resight.evaluate.strata import break_down
+from resight.evaluate.tracing import list_answers, trace
 from resight.search.pipeline import Pipeline, search
 from resight.types import Box, Dataset, Descriptors, ImageRef, Judgement, Query, Ranking, Recipe
 
@@ -42,6 +47,11 @@ class Bench:
         cache = self.collection.cache
         return cache.found - self.found_before if cache else 0
 
+    def sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Width and height of the database images that could be read."""
+        wanted = set(ids)
+        return {record.id: record.size for record in self.collection.records() if record.id in wanted}
+
     def pipeline(self, recipe: Recipe) -> Pipeline:
         """The stages of a recipe whose branches are encoded as the collection's are."""
         return Collection(self.collection.path, self.collection.description, recipe).pipeline
@@ -56,6 +66,15 @@ class Way:
     branches: frozenset[int] | None = None
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What is found out beside the figures."""
+
+    strata: tuple[str, ...] = ()  # properties of the positives, see properties.py
+    bins: int = 5
+    map: bool = False  # of the images, as the first way sees them
+
+
 @contextmanager
 def prepare(
     recipe: Recipe,
@@ -64,8 +83,12 @@ def prepare(
     keep: Path | None = None,
     cache: FeatureCache | None = None,
     progress: Progress | None = None,
+    change: Callable[[Dataset], Dataset] | None = None,
 ) -> Iterator[Bench]:
-    """Encode the database of the recipe's data set; `keep` is where the collection stays for the next run."""
+    """Encode the database of the recipe's data set; `keep` is where the collection stays for the next run.
+
+    `change` may put other images in place of the data set's, such as darker ones.
+    """
     if recipe.data is None or not recipe.metrics:
         raise RecipeError(
             f"the recipe {recipe.name!r} cannot be evaluated",
@@ -76,6 +99,7 @@ def prepare(
     for name in recipe.metrics:
         metrics.build(name)  # an unknown one is refused before the images are encoded
     dataset = sets.build(recipe.data.name, **recipe.data.settings).load(root)
+    dataset = change(dataset) if change else dataset
     if not any(_has_truth(dataset, query) for query in dataset.queries):
         raise ManifestError(
             f"{dataset.name} has no query with a positive",
@@ -92,23 +116,50 @@ def prepare(
         yield Bench(collection, dataset, skipped, time.perf_counter() - started, found_before)
 
 
-def measure(bench: Bench, ways: Sequence[Way], by: str = "set", progress: Progress | None = None) -> list[RunResult]:
+def measure(
+    bench: Bench,
+    ways: Sequence[Way],
+    by: str = "set",
+    progress: Progress | None = None,
+    extras: Extras | None = None,
+) -> list[RunResult]:
     """Search every query in every way over the whole database, and judge each ranking by the recipe's metrics."""
     queries = bench.dataset.queries
+    extras = extras or Extras()
+    properties = find_properties(bench.dataset, extras.strata, bench.sizes)
+    paths = {ref.id: ref.path for ref in bench.dataset.database}
+    maker = MapMaker(min(ways[0].branches or {0})) if extras.map else None
     judged: list[list[JudgedQuery]] = [[] for _ in ways]
     for done, (ref, query, encode_seconds) in enumerate(_encode_queries(bench.collection, queries), start=1):
+        if maker:
+            maker.add_query(ref, query)
         for turn in range(len(ways)):
             way, results = ways[(done + turn) % len(ways)], judged[(done + turn) % len(ways)]
             known = hide_branches(query, way.branches)
             started = time.perf_counter()
             ranking = search(known, way.pipeline, len(bench.collection))
             seconds = time.perf_counter() - started
-            values = _judge(bench, ref, ranking, way.recipe.metrics)
+            judgement = bench.dataset.judgements[ref.id] if _has_truth(bench.dataset, ref) else Judgement({})
+            boxes = _boxes(bench.collection, ranking, judgement)
+            values = _judge(ranking, judgement, boxes, way.recipe.metrics)
             best = ranking.ids[0] if ranking.ids else ""
             stratum = str(ref.attributes.get(by, ""))
             probability = ranking.probabilities.get(best)
             results.append(
-                JudgedQuery(ref.id, stratum, values, best, probability, seconds, encode_seconds, ranking.seconds)
+                JudgedQuery(
+                    ref.id,
+                    stratum,
+                    values,
+                    best,
+                    probability,
+                    seconds,
+                    encode_seconds,
+                    ranking.seconds,
+                    trace(ranking.ids, judgement, boxes) if values else None,
+                    list_answers(ranking, judgement, paths),
+                    ref.path,
+                    ref.box,
+                )
             )
         if progress:
             progress(done, len(queries))
@@ -123,8 +174,10 @@ def measure(bench: Bench, ways: Sequence[Way], by: str = "set", progress: Progre
             bench.unreadable,
             bench.index_seconds,
             bench.cached,
+            break_down(results, properties, way.recipe.metrics, extras.bins),
+            maker.draw(bench.collection, bench.dataset) if maker and number == 0 else None,
         )
-        for way, results in zip(ways, judged, strict=True)
+        for number, (way, results) in enumerate(zip(ways, judged, strict=True))
     ]
 
 
@@ -152,12 +205,13 @@ def hide_branches(query: Query, known: frozenset[int] | None) -> Query:
     return replace(query, descriptors=tuple(rows))
 
 
-def _judge(bench: Bench, ref: ImageRef, ranking: Ranking, names: tuple[str, ...]) -> dict[str, float]:
+def _judge(
+    ranking: Ranking, judgement: Judgement, boxes: Mapping[str, Box], names: tuple[str, ...]
+) -> dict[str, float]:
     """Metric → value; empty for a query without positives."""
-    if not _has_truth(bench.dataset, ref):
+    if not judgement.grades:
         return {}
-    judgement = bench.dataset.judgements[ref.id]
-    (values,) = judge_all([(ranking.ids, judgement, _boxes(bench.collection, ranking, judgement))], names)
+    (values,) = judge_all([(ranking.ids, judgement, boxes)], names)
     return values
 
 

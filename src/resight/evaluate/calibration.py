@@ -19,22 +19,26 @@ def auc(positive_scores: ArrayLike, negative_scores: ArrayLike) -> float:
     return int((below + up_to).sum()) / (2 * len(positives) * len(negatives))
 
 
-def expected_calibration_error(probabilities: ArrayLike, truths: ArrayLike, bins: int = 10) -> float:
+def expected_calibration_error(
+    probabilities: ArrayLike, truths: ArrayLike, bins: int = 10, counts: ArrayLike | None = None
+) -> float:
     """Σ_b (n_b / n) · |mean probability − share of true| over bins of equal count.
 
     Equal probabilities always share a bin (the one of their middle rank), so that the order in which they come
-    cannot change the figure; bins are then only about equal.
+    cannot change the figure; bins are then only about equal. `counts` says how often each pair is taken (once).
     """
     if bins < 1:
         raise InputError(
             "no bins to put probabilities in", expected="bins of 1 or more", actual=str(bins), fix="use 10"
         )
     forecast, outcome = _read_pairs(probabilities, truths)
-    _, level, counts = np.unique(forecast, return_inverse=True, return_counts=True)
-    after = np.cumsum(counts)
-    bin_of_level = (2 * after - counts) * bins // (2 * len(forecast))
-    gaps = np.bincount(bin_of_level[level], weights=forecast - outcome)
-    return float(np.abs(gaps).sum() / len(forecast))
+    often = np.ones(len(forecast), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+    _, level = np.unique(forecast, return_inverse=True)
+    at_level = np.bincount(level, weights=often)
+    after = np.cumsum(at_level)
+    bin_of_level = np.minimum((2 * after - at_level) * bins // (2 * after[-1]), bins - 1).astype(np.int64)
+    gaps = np.bincount(bin_of_level[level], weights=(forecast - outcome) * often)
+    return float(np.abs(gaps).sum() / after[-1])
 
 
 def brier(probabilities: ArrayLike, truths: ArrayLike) -> float:

@@ -4,9 +4,12 @@ Conventions, the same for every metric:
 
 - Grades above 0 are positives. Ignored ids leave the ranking before ranks are counted, and are no positives.
 - A positive that is not in the ranking was not found; it still counts in P, the number of positives.
+- A protocol before the name ("easy/ap") chooses which positives count (protocols.py). Without a positive under it, the
+  value is NaN.
 - Metrics that localise look only at positives whose true box is known: the others leave P and the ranking.
   A hit without a shown box overlaps by 0. With no true box at all the value is NaN, and a mean over queries
   has to leave it out (`numpy.nanmean`).
+- Images of the same score are judged in the order in which they are given; no tie is broken here.
 """
 
 import math
@@ -16,28 +19,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import BoxError, InputError
-from resight.evaluate.metrics import Hits, Metric, Overlaps, build
-from resight.types import Box, Judgement
+from resight.errors import BoxError, InputError, RecipeError
+from resight.evaluate.metrics import Metric, Overlaps, RunMetric, build
+from resight.evaluate.places import Ids, find_places
+from resight.evaluate.protocols import narrow, split
+from resight.types import Box, IntArray, Judgement
 
-Judged = tuple[Sequence[str], Judgement, Mapping[str, Box] | None]
+Judged = tuple[Ids, Judgement, Mapping[str, Box] | None]
 
 
 def judge(
-    ranked_ids: Sequence[str], judgement: Judgement, names: Iterable[str], boxes: Mapping[str, Box] | None = None
+    ranked_ids: Ids, judgement: Judgement, names: Iterable[str], boxes: Mapping[str, Box] | None = None
 ) -> dict[str, float]:
     """Each metric of `names` for one query; `boxes` are those shown for the ids.
 
     Refused: an id that is in the ranking twice, a query without positives, a metric that localises without
-    `boxes` (InputError), a box that is inside out or not finite (BoxError), an unknown metric (RecipeError).
+    `boxes` (InputError), a box that is inside out or not finite (BoxError), an unknown metric, or one of a whole run
+    (RecipeError).
     """
     return next(judge_all([(ranked_ids, judgement, boxes)], names))
 
 
 def judge_all(rankings: Iterable[Judged], names: Iterable[str]) -> Iterator[dict[str, float]]:
     """`judge` for many queries, one at a time as they are asked for; the names are checked at once."""
-    metrics = {name: build(name) for name in names}
+    metrics = {name: (_View(split(name)[0], metric.localises), metric) for name, metric in _build_all(names)}
     return (_judge_query(metrics, *judged) for judged in rankings)
+
+
+def list_positives(judgement: Judgement) -> list[str]:
+    return [id for id, grade in judgement.grades.items() if grade > 0 and id not in judgement.ignored]
 
 
 def measure_overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) -> Overlaps:
@@ -49,71 +59,84 @@ def measure_overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) ->
 
 
 @dataclass(frozen=True)
+class _View:
+    """Metrics of one view are given the same positives."""
+
+    protocol: str | None
+    localises: bool
+
+
+@dataclass(frozen=True)
 class _Outcome:
     """What a metric is given; see `Metric.score`."""
 
-    hits: Hits
+    ranks: IntArray
     positives: int
     overlaps: Overlaps
 
 
+def _build_all(names: Iterable[str]) -> Iterator[tuple[str, Metric]]:
+    for name in names:
+        metric = build(name)
+        if isinstance(metric, RunMetric):
+            raise RecipeError(
+                f"{name} is a figure of a whole run",
+                expected="metrics of one query",
+                actual=name,
+                fix="judge the whole run: resight.evaluate.rankings.judge_rankings, or `resight judge`",
+            )
+        yield name, metric
+
+
 def _judge_query(
-    metrics: Mapping[str, Metric], ranked_ids: Sequence[str], judgement: Judgement, boxes: Mapping[str, Box] | None
+    metrics: Mapping[str, tuple[_View, Metric]],
+    ranked_ids: Ids,
+    judgement: Judgement,
+    boxes: Mapping[str, Box] | None,
 ) -> dict[str, float]:
-    ranks = _number_ranks(ranked_ids)
-    positives = _list_positives(judgement)
-    outcomes = {False: _observe(ranks, positives, judgement.ignored, {})}
-    if any(metric.localises for metric in metrics.values()):
-        boxed = [id for id in positives if id in judgement.boxes]
-        dropped = judgement.ignored.union(id for id in positives if id not in judgement.boxes)
-        outcomes[True] = _observe(ranks, boxed, dropped, _overlap_by_id(boxed, judgement.boxes, boxes))
-    return {name: _score(metric, outcomes[metric.localises]) for name, metric in metrics.items()}
+    _require_positives(judgement)
+    places = find_places(ranked_ids, {*list_positives(judgement), *judgement.ignored})
+    outcomes: dict[_View, _Outcome] = {}
+    for view, _ in metrics.values():
+        if view not in outcomes:
+            outcomes[view] = _observe(places, judgement, view, boxes)
+    return {name: _score(metric, outcomes[view]) for name, (view, metric) in metrics.items()}
 
 
 def _score(metric: Metric, outcome: _Outcome) -> float:
     if outcome.positives == 0:
         return float("nan")
-    return metric.score(outcome.hits, outcome.positives, outcome.overlaps)
+    return metric.score(outcome.ranks, outcome.positives, outcome.overlaps)
 
 
-def _number_ranks(ranked_ids: Sequence[str]) -> dict[str, int]:
-    ranks = dict(zip(ranked_ids, range(len(ranked_ids)), strict=True))
-    if len(ranks) < len(ranked_ids):
-        # The dictionary keeps an id's last rank, so an id whose rank differs comes again further down.
-        first, id = next((rank, id) for rank, id in enumerate(ranked_ids) if ranks[id] != rank)
-        raise InputError(
-            f"{id!r} is in the ranking more than once",
-            expected="every id at most once",
-            actual=f"{id!r} at ranks {first + 1} and {ranks[id] + 1}",
-            fix="keep only the best rank of each image",
-        )
-    return ranks
-
-
-def _list_positives(judgement: Judgement) -> list[str]:
-    positives = [id for id, grade in judgement.grades.items() if grade > 0 and id not in judgement.ignored]
-    if not positives:
+def _require_positives(judgement: Judgement) -> None:
+    if not list_positives(judgement):
         raise InputError(
             "a query without positives cannot be judged",
             expected="at least one grade above 0 whose id is not ignored",
             actual=f"{len(judgement.grades)} grades, {len(judgement.ignored)} ignored ids",
             fix="leave such queries out of the evaluation and report how many there are",
         )
-    return positives
 
 
-def _observe(
-    ranks: Mapping[str, int], positives: Sequence[str], dropped: Iterable[str], overlap: Mapping[str, float]
-) -> _Outcome:
-    """Where the positives are once the dropped ids have left; looks up only the ids that matter."""
-    found = [id for id in positives if id in ranks]
-    places = [ranks[id] for id in found]
-    hits = np.zeros(len(ranks), dtype=np.bool_)
-    hits[places] = True
-    overlaps = np.zeros(len(ranks))
-    overlaps[places] = [overlap.get(id, 0.0) for id in found]
-    gone = [ranks[id] for id in dropped if id in ranks]
-    return _Outcome(np.delete(hits, gone), len(positives), np.delete(overlaps, gone))
+def _observe(places: Mapping[str, int], judgement: Judgement, view: _View, shown: Mapping[str, Box] | None) -> _Outcome:
+    """Where the positives of a view are once the others have left."""
+    seen = narrow(judgement, view.protocol)
+    positives, dropped = list_positives(seen), seen.ignored
+    overlap: Mapping[str, float] = {}
+    if view.localises:
+        dropped = dropped.union(id for id in positives if id not in seen.boxes)
+        positives = [id for id in positives if id in seen.boxes]
+        overlap = _overlap_by_id(positives, seen.boxes, shown)
+    found = sorted((id for id in positives if id in places), key=places.__getitem__)
+    ranks = number_ranks([places[id] for id in found], [places[id] for id in dropped if id in places])
+    return _Outcome(ranks, len(positives), np.array([overlap.get(id, 0.0) for id in found]))
+
+
+def number_ranks(places: Sequence[int], gone: Sequence[int]) -> IntArray:
+    """Ranks [h], from 1, of places that increase, once the places in `gone` have left."""
+    kept = np.array(places, dtype=np.int64)
+    return kept - np.searchsorted(np.sort(np.array(gone, dtype=np.int64)), kept) + 1
 
 
 def _overlap_by_id(

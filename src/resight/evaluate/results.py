@@ -2,10 +2,45 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from resight.types import Recipe
+from resight.types import Box, Recipe
 
 SHOWING = "locate"  # the stage that finds boxes, when the order is fixed already
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Where a ranking has the images that judging looks at: enough to judge it again by a part of its truth."""
+
+    places: Mapping[str, int | None]  # every positive → its place, from 0; None where it was not found
+    gone: tuple[int, ...] = ()  # places of images that are ignored
+    overlaps: Mapping[str, float] = field(default_factory=dict)  # positive with a true box → IoU of the box shown
+    marks: Mapping[str, int] = field(default_factory=dict)  # positive → its grade, where that is not 1
+
+    @property
+    def grades(self) -> dict[str, int]:
+        return {id: self.marks.get(id, 1) for id in self.places}
+
+    @property
+    def first(self) -> int | None:
+        """Rank of the first positive, from 1 and without the ignored images; None where none was found."""
+        place = min((place for place in self.places.values() if place is not None), default=None)
+        return None if place is None else place + 1 - sum(other < place for other in self.gone)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One image that a query was answered with, and what spoke for it."""
+
+    id: str
+    rank: int  # from 1, without the ignored images
+    positive: bool
+    probability: float | None = None
+    box: Box | None = None  # the one that was shown
+    true_box: Box | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -18,11 +53,52 @@ class JudgedQuery:
     seconds: float  # of the search
     encode_seconds: float = 0.0  # from the file to the encoded query
     stages: Mapping[str, float] = field(default_factory=dict)  # stage of the search → its seconds
+    trace: Trace | None = None  # None for a query without positives
+    answers: tuple[Answered, ...] = ()  # the best few, and the first positive where it is none of them
+    path: Path | None = None
+    box: Box | None = None  # the part of the query that was looked for
 
     @property
     def rank_seconds(self) -> float:
         """Until the order of the images is known."""
         return self.seconds - self.stages.get(SHOWING, 0.0)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The positives of a stratum that are alike, and how well they are found."""
+
+    label: str
+    positives: int  # pairs of a query and a positive
+    values: Mapping[str, Mapping[str, float]]  # query → metric → value; queries without such a positive are left out
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """One property of the positives, cut into bins."""
+
+    name: str
+    convention: str
+    bins: tuple[Bin, ...]
+    left_out: int = 0  # positives that the property is not known of
+
+
+@dataclass(frozen=True)
+class Point:
+    id: str
+    x: float
+    y: float
+    kind: str  # query | database
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class EmbeddingMap:
+    """Images on a plane, alike ones near each other."""
+
+    method: str  # in one sentence, for the reader
+    points: tuple[Point, ...]
+    total: int  # images and queries that there are, of which the points may be a part
 
 
 @dataclass(frozen=True)
@@ -36,6 +112,8 @@ class RunResult:
     unreadable: tuple[str, ...]  # database images that could not be read
     index_seconds: float
     cached: int = 0  # pictures whose features were in the cache: times to encode are not those of the network
+    strata: tuple[Breakdown, ...] = ()
+    map: EmbeddingMap | None = None
 
     @property
     def judged(self) -> tuple[JudgedQuery, ...]:

@@ -15,20 +15,18 @@ The crops are PNG files, made once, in `crops`/moon-<digest of the settings and 
 is written beside the data. A crop that is missing or broken is made again.
 """
 
-import csv
-import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import cv2
 import numpy as np
-from PIL import Image
 
+from resight.data.crater_catalogue import Crater, read_catalogue
+from resight.data.made_images import encode_png, is_whole, name_folder, write
+from resight.data.map_grid import Frame
 from resight.data.sets import find_root
-from resight.data.terrain import MOON_RADIUS, Frame, Light, Terrain, find_terrain
-from resight.errors import ManifestError, RecipeError, StorageError
+from resight.data.terrain import MOON_RADIUS, Light, Terrain, find_terrain
+from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Attribute, Dataset, ImageRef, Judgement
 
@@ -79,12 +77,13 @@ class MoonSource:
     def load(self, root: Path) -> Dataset:
         root = find_root(root, "moon", CATALOGUE)
         terrain = find_terrain(root)
-        craters = read_catalogue(root / CATALOGUE)
+        craters = read_catalogue(root / CATALOGUE, *COLUMNS)
         rng = np.random.default_rng(self.config.seed)
         chosen = _choose(craters, terrain, self.config, rng)
         gallery = [_view(crater, view, self.config) for crater in chosen for view in self.config.views]
         queries = _vary(chosen, self.config, rng)
-        folder = _name_folder(self.config, terrain.path, root / CATALOGUE)
+        settings = asdict(replace(self.config, crops=None))
+        folder = name_folder("moon", (MAKING, settings), [terrain.path, root / CATALOGUE], self.config.crops)
         make_crops([*gallery, *queries], terrain, folder, self.config.pixels)
         judgements = {
             f"query/{crater.id}": Judgement({f"gallery/{crater.id}_{view:g}x": 1 for view in self.config.views})
@@ -96,21 +95,6 @@ class MoonSource:
             tuple(crop.refer(folder) for crop in queries),
             judgements,
         )
-
-
-@dataclass(frozen=True)
-class Crater:
-    id: str
-    lat: float
-    lon: float
-    diameter: float  # kilometres
-
-    def frame(self, diameters: float, east: float = 0.0, north: float = 0.0) -> Frame:
-        """A square so many diameters wide; its centre lies so many diameters east and north of the crater's."""
-        metres = 1000 * self.diameter
-        lat = self.lat + np.degrees(north * metres / MOON_RADIUS)
-        lon = self.lon + np.degrees(east * metres / MOON_RADIUS) / np.cos(np.radians(self.lat))
-        return Frame(float(lat), float(lon), diameters * metres)
 
 
 @dataclass(frozen=True)
@@ -130,40 +114,14 @@ class Crop:
         return folder / f"{self.id.replace('/', '_')}.png"
 
 
-def read_catalogue(path: Path) -> list[Crater]:
-    """The craters in order; one is named after its number in the file, from 0."""
-    try:
-        # Its lines end in CR alone, which newline=None reads too.
-        with path.open(encoding="utf-8-sig", newline=None) as file:
-            rows = list(csv.reader(file, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _refuse(path, "the catalogue of craters cannot be read", str(error)) from error
-    if not rows or [cell.strip() for cell in rows[0]] != list(COLUMNS):
-        raise _refuse(path, "the catalogue of craters has another header", ", ".join(rows[0]) if rows else "nothing")
-    return [_parse_crater(row, number, path) for number, row in enumerate(rows[1:]) if row]
-
-
 def make_crops(crops: Sequence[Crop], terrain: Terrain, folder: Path, pixels: int) -> None:
     """Every crop as a file in `folder`; what is there and whole stays."""
-    missing = [crop for crop in crops if not _is_whole(crop.locate(folder))]
+    missing = [crop for crop in crops if not is_whole(crop.locate(folder))]
     if not missing:
         return
     heights = terrain.read_heights()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for crop in missing:
-            _, data = cv2.imencode(".png", terrain.cut(heights, crop.frame, crop.light, pixels))
-            path = crop.locate(folder)
-            temporary = path.with_name(f".{path.name}.{os.getpid()}")
-            temporary.write_bytes(data.tobytes())
-            temporary.replace(path)
-    except OSError as error:
-        raise StorageError(
-            f"the crops cannot be written to {folder}",
-            expected="a folder that can be written to, with about 50 kB free a crop",
-            actual=str(error),
-            fix="choose another with data.crops, or make room",
-        ) from error
+    drawn = ((crop, terrain.cut(heights, crop.frame, crop.light, pixels)) for crop in missing)
+    write(((crop.locate(folder), encode_png(image)) for crop, image in drawn), folder, "data.crops")
 
 
 def _choose(craters: Sequence[Crater], terrain: Terrain, config: Config, rng: np.random.Generator) -> list[Crater]:
@@ -172,7 +130,8 @@ def _choose(craters: Sequence[Crater], terrain: Terrain, config: Config, rng: np
     fitting = [
         crater
         for crater in craters
-        if config.smallest_km <= crater.diameter <= config.largest_km and terrain.holds(crater.frame(widest))
+        if config.smallest_km <= crater.diameter <= config.largest_km
+        and terrain.holds(crater.frame(widest, MOON_RADIUS))
     ]
     if len(fitting) < config.craters:
         raise RecipeError(
@@ -186,7 +145,9 @@ def _choose(craters: Sequence[Crater], terrain: Terrain, config: Config, rng: np
 
 def _view(crater: Crater, view: float, config: Config) -> Crop:
     light = Light(config.azimuth, config.altitude, config.exaggeration)
-    return Crop(f"gallery/{crater.id}_{view:g}x", crater, crater.frame(view), light, {"view": f"{view:g}x"})
+    return Crop(
+        f"gallery/{crater.id}_{view:g}x", crater, crater.frame(view, MOON_RADIUS), light, {"view": f"{view:g}x"}
+    )
 
 
 def _vary(craters: Sequence[Crater], config: Config, rng: np.random.Generator) -> list[Crop]:
@@ -198,47 +159,6 @@ def _vary(craters: Sequence[Crater], config: Config, rng: np.random.Generator) -
         scale = config.query_smallest + (config.query_largest - config.query_smallest) * draws[2]
         light = Light(azimuth, config.altitude, config.exaggeration)
         about: dict[str, Attribute] = {"set": f"azimuth {azimuth:g}", "azimuth": azimuth, "scale": float(scale)}
-        queries.append(Crop(f"query/{crater.id}", crater, crater.frame(scale, east, north), light, about))
+        frame = crater.frame(scale, MOON_RADIUS, east, north)
+        queries.append(Crop(f"query/{crater.id}", crater, frame, light, about))
     return queries
-
-
-def _name_folder(config: Config, *inputs: Path) -> Path:
-    settings = asdict(replace(config, crops=None))
-    stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in inputs]
-    digest = hashlib.sha256(repr((MAKING, settings, stamps)).encode()).hexdigest()[:12]
-    return (config.crops or _find_cache()) / f"moon-{digest}"
-
-
-def _find_cache() -> Path:
-    """The user's cache directory, as the XDG base directory specification has it."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "resight"
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether a PNG file is there and the checksums of all its parts are right."""
-    try:
-        with Image.open(path, formats=["PNG"]) as image:
-            image.verify()
-    except (OSError, SyntaxError, ValueError):  # a broken checksum is a SyntaxError to Pillow
-        return False
-    return True
-
-
-def _parse_crater(row: Sequence[str], number: int, path: Path) -> Crater:
-    try:
-        lon, lat, diameter = (float(cell) for cell in row)
-    except ValueError:
-        lon = lat = diameter = float("nan")
-    if not (abs(lon) <= 360 and abs(lat) <= 90 and diameter > 0):
-        raise _refuse(path, f"crater {number} cannot be read", ", ".join(row))
-    return Crater(f"{number:04d}", lat, lon, diameter)
-
-
-def _refuse(path: Path, problem: str, actual: str) -> ManifestError:
-    return ManifestError(
-        f"{path}: {problem}",
-        expected=f"{CATALOGUE} with the columns {', '.join(COLUMNS)}",
-        actual=actual[:300],
-        fix="give the folder that holds the map and a whole catalogue",
-    )

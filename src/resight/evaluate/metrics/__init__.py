@@ -1,24 +1,30 @@
-"""Figures for one query's ranking, one metric a module.
+"""Figures, one metric a module.
 
 A metric's name is its module's name, plus "@number" where it takes one: "ap", "ap@20", "recall@10",
-"locscore@0.3". Most numbers are counts of ranks; that of locscore is a threshold on the overlap.
+"locscore@0.3". Most numbers are counts of ranks; that of locscore is a threshold on the overlap. A protocol may
+stand before it: "easy/ap_trapezoid" (protocols.py).
+
+A Metric is a figure of one query, and a run has its mean. A RunMetric is a figure of all queries of a run at once.
 """
 
 import re
-from typing import Protocol
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight import plugins
 from resight.errors import RecipeError
+from resight.evaluate import protocols
+from resight.types import IntArray
 
-Hits = NDArray[np.bool_]
 Overlaps = NDArray[np.float64]  # not float32: a threshold such as 0.7 has to mean 0.7
 
 
 class Metric(Protocol):
-    """One figure, with the sentence that has to stand beside it."""
+    """One figure of one query, with the sentence that has to stand beside it."""
 
     @property
     def convention(self) -> str: ...
@@ -28,20 +34,72 @@ class Metric(Protocol):
         """True when the figure needs `overlaps`; it is then given only positives whose true box is known."""
         ...
 
-    def score(self, hits: Hits, positives: int, overlaps: Overlaps | None, /) -> float:
+    def score(self, ranks: IntArray, positives: int, overlaps: Overlaps | None, /) -> float:
         """The figure in 0..1.
 
-        hits [n] bool: is rank i a positive, ignored images already taken out. positives: how many there are,
-        found or not, at least 1. overlaps [n]: IoU of the shown and the true box at each hit.
+        ranks [h] int64: the ranks, from 1 and increasing, of the positives that were found, counted without ignored
+        images. positives: how many there are, found or not, at least 1. overlaps [h]: IoU of shown and true box.
         """
         ...
 
 
-def build(name: str) -> Metric:
-    """The metric called `name`, number included."""
-    module, at = parse(name)
-    metric: Metric = plugins.load(__name__, module, {} if at is None else {"at": at})
-    return metric
+@dataclass(frozen=True)
+class Pairs:
+    """All that one query was compared with, ignored images taken out."""
+
+    scores: NDArray[np.float64]  # [n], not increasing
+    hits: IntArray  # [h] the places of the positives among them, from 0
+    positives: int  # found or not; may be 0
+
+
+@runtime_checkable
+class RunMetric(Protocol):
+    """One figure of a whole run."""
+
+    @property
+    def convention(self) -> str: ...
+
+    def score_run(self, queries: Iterable[Pairs], counts: IntArray, /) -> NDArray[np.float64]:
+        """The figure [s] for each row of counts [s, q]: how often each query is taken. NaN where it says nothing.
+
+        `queries` is iterated more than once, so that they need not be held in memory.
+        """
+        ...
+
+
+def build(name: str) -> Metric | RunMetric:
+    """The metric called `name`, number and protocol included."""
+    protocol, metric_name = protocols.split(name)
+    module, at = parse(metric_name)
+    metric: Metric | RunMetric = plugins.load(__name__, module, {} if at is None else {"at": at})
+    if protocol is None:
+        return metric
+    convention = f"{protocols.PROTOCOLS[protocol].convention} {metric.convention}"
+    return RunUnderProtocol(metric, convention) if isinstance(metric, RunMetric) else UnderProtocol(metric, convention)
+
+
+@dataclass(frozen=True)
+class UnderProtocol:
+    """A metric that is given the positives of a protocol alone."""
+
+    metric: Metric
+    convention: str
+
+    @property
+    def localises(self) -> bool:
+        return self.metric.localises
+
+    def score(self, ranks: IntArray, positives: int, overlaps: Overlaps | None = None) -> float:
+        return self.metric.score(ranks, positives, overlaps)
+
+
+@dataclass(frozen=True)
+class RunUnderProtocol:
+    metric: RunMetric
+    convention: str
+
+    def score_run(self, queries: Iterable[Pairs], counts: IntArray) -> NDArray[np.float64]:
+        return self.metric.score_run(queries, counts)
 
 
 def parse(name: str) -> tuple[str, float | None]:
@@ -57,6 +115,11 @@ def parse(name: str) -> tuple[str, float | None]:
             fix='write a plain decimal number after "@", or leave "@" out',
         )
     return module, float(number)
+
+
+def count_within(ranks: IntArray, k: int | None) -> int:
+    """How many of the increasing ranks are within the first k; None: all."""
+    return len(ranks) if k is None else int(np.searchsorted(ranks, k, side="right"))
 
 
 def require_rank(metric: str, at: float | None) -> int:

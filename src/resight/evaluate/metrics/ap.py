@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.evaluate.metrics import Hits, Overlaps, require_rank
+from resight.evaluate.metrics import Overlaps, count_within, require_rank
+from resight.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,11 @@ class AveragePrecision:
             f"positives or by {self.k} where that is smaller."
         )
 
-    def score(self, hits: Hits, positives: int, _overlaps: Overlaps | None = None) -> float:
+    def score(self, ranks: IntArray, positives: int, _overlaps: Overlaps | None = None) -> float:
         reachable = positives if self.k is None else min(self.k, positives)
-        return float(precision_at_hits(hits[: self.k]).sum() / reachable)
+        return float(precision_at_hits(ranks[: count_within(ranks, self.k)]).sum() / reachable)
 
 
-def precision_at_hits(hits: Hits) -> NDArray[np.float64]:
+def precision_at_hits(ranks: IntArray) -> NDArray[np.float64]:
     """Prec@r at the rank r of each hit, in their order."""
-    ranks = np.flatnonzero(hits) + 1
     return np.arange(1, len(ranks) + 1) / ranks

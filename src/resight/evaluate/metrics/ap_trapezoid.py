@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from resight.evaluate.metrics import Hits, Overlaps, refuse_number
+from resight.evaluate.metrics import Overlaps, refuse_number
+from resight.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class TrapezoidalAveragePrecision:
         "a positive that is not found counts 0."
     )
 
-    def score(self, hits: Hits, positives: int, _overlaps: Overlaps | None = None) -> float:
-        above = np.flatnonzero(hits)  # how many ranks lie above each hit
+    def score(self, ranks: IntArray, positives: int, _overlaps: Overlaps | None = None) -> float:
+        above = ranks - 1  # how many ranks lie above each hit
         earlier = np.arange(len(above))  # how many hits do
         before = np.where(above == 0, 1.0, earlier / np.maximum(above, 1))
         after = (earlier + 1) / (above + 1)

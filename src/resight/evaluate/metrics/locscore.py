@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from resight.errors import RecipeError
-from resight.evaluate.metrics import Hits, Overlaps
+from resight.evaluate.metrics import Overlaps
 from resight.evaluate.metrics.ap import precision_at_hits
+from resight.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class LocScore:
         )
         return f"Average precision with each hit weighted by {weight}; over positives whose true box is known."
 
-    def score(self, hits: Hits, positives: int, overlaps: Overlaps | None) -> float:
+    def score(self, ranks: IntArray, positives: int, overlaps: Overlaps | None) -> float:
         assert overlaps is not None, "judge gives overlaps to every metric that localises"
         weights = overlaps if self.threshold is None else overlaps >= self.threshold
-        return float((precision_at_hits(hits) * weights[hits]).sum() / positives)
+        return float((precision_at_hits(ranks) * weights).sum() / positives)

@@ -8,8 +8,9 @@ Patchify's text calls it an average of IoU; the rows of its tables are this mean
 from dataclasses import dataclass
 from typing import ClassVar
 
-from resight.evaluate.metrics import Hits, Overlaps, refuse_number
+from resight.evaluate.metrics import Overlaps, refuse_number
 from resight.evaluate.metrics.locscore import LocScore
+from resight.types import IntArray
 
 THRESHOLDS = (0.3, 0.4, 0.5)
 
@@ -31,6 +32,6 @@ class MeanLocScore:
         "Mean of locscore at overlap (IoU) 0.3, 0.4 and 0.5; over positives whose true box is known."
     )
 
-    def score(self, hits: Hits, positives: int, overlaps: Overlaps | None) -> float:
-        scores = [LocScore(threshold).score(hits, positives, overlaps) for threshold in THRESHOLDS]
+    def score(self, ranks: IntArray, positives: int, overlaps: Overlaps | None) -> float:
+        scores = [LocScore(threshold).score(ranks, positives, overlaps) for threshold in THRESHOLDS]
         return sum(scores) / len(scores)

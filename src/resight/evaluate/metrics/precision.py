@@ -9,7 +9,8 @@ The division is by k also where the ranking is shorter or there are fewer positi
 from dataclasses import dataclass
 from typing import ClassVar
 
-from resight.evaluate.metrics import Hits, Overlaps, require_rank
+from resight.evaluate.metrics import Overlaps, count_within, require_rank
+from resight.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -30,5 +31,5 @@ class Precision:
     def convention(self) -> str:
         return f"Positives within the first {self.k}, divided by {self.k}."
 
-    def score(self, hits: Hits, _positives: int, _overlaps: Overlaps | None = None) -> float:
-        return float(hits[: self.k].sum() / self.k)
+    def score(self, ranks: IntArray, _positives: int, _overlaps: Overlaps | None = None) -> float:
+        return count_within(ranks, self.k) / self.k

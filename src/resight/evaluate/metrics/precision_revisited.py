@@ -10,9 +10,8 @@ never changes the figure. Radenović et al., Revisiting Oxford and Paris, CVPR 2
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from resight.evaluate.metrics import Hits, Overlaps, require_rank
+from resight.evaluate.metrics import Overlaps, count_within, require_rank
+from resight.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,6 @@ class RevisitedPrecision:
             "is smaller, as in the revisited Oxford and Paris benchmark."
         )
 
-    def score(self, hits: Hits, positives: int, _overlaps: Overlaps | None = None) -> float:
-        ranks = np.flatnonzero(hits) + 1
+    def score(self, ranks: IntArray, positives: int, _overlaps: Overlaps | None = None) -> float:
         cutoff = min(self.k, int(ranks[-1])) if len(ranks) == positives else self.k
-        return float((ranks <= cutoff).sum() / cutoff)
+        return count_within(ranks, cutoff) / cutoff

@@ -8,7 +8,8 @@ The share of the positives that were found is another figure: `recall_fraction`.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from resight.evaluate.metrics import Hits, Overlaps, require_rank
+from resight.evaluate.metrics import Overlaps, count_within, require_rank
+from resight.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,5 @@ class Recall:
     def convention(self) -> str:
         return f"1 when any positive is within the first {self.k}, else 0."
 
-    def score(self, hits: Hits, _positives: int, _overlaps: Overlaps | None = None) -> float:
-        return float(hits[: self.k].any())
+    def score(self, ranks: IntArray, _positives: int, _overlaps: Overlaps | None = None) -> float:
+        return float(count_within(ranks, self.k) > 0)

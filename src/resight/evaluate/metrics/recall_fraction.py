@@ -8,7 +8,8 @@ P is the number of positives, so with P > k even a perfect ranking stays below 1
 from dataclasses import dataclass
 from typing import ClassVar
 
-from resight.evaluate.metrics import Hits, Overlaps, require_rank
+from resight.evaluate.metrics import Overlaps, count_within, require_rank
+from resight.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,5 @@ class RecallFraction:
     def convention(self) -> str:
         return f"Share of all positives that are within the first {self.k}."
 
-    def score(self, hits: Hits, positives: int, _overlaps: Overlaps | None = None) -> float:
-        return float(hits[: self.k].sum() / positives)
+    def score(self, ranks: IntArray, positives: int, _overlaps: Overlaps | None = None) -> float:
+        return count_within(ranks, self.k) / positives

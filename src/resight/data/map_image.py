@@ -1,0 +1,196 @@
+"""A map of a globe in equal degrees (PNG, JPEG, TIFF, GeoTIFF) in, square crops of the ground out.
+
+A plain image is decoded once, whole, and lies where its bounds say. A GeoTIFF says itself where it lies and is read
+window by window, so that it may be larger than memory; that needs the extra `geo`. Its coordinates are degrees, or
+metres in the equirectangular projection. Pixels that are not 8-bit are stretched to it: the 0.1th percentile of the
+whole map to 0, the 99.9th to 255; pixels without data are 0.
+"""
+
+import importlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.data.decode import decode
+from resight.data.images import read_file
+from resight.data.map_grid import Frame, Grid
+from resight.errors import ImageError, ManifestError, MissingExtra
+
+GLOBE = (-180.0, -90.0, 180.0, 90.0)
+TIFF = (".tif", ".tiff")
+MARGIN = 2  # pixels around a window, for the interpolation at its edge
+OVERVIEW = 1024  # longer side of the reduced map whose percentiles set the stretch
+MAX_WINDOW = 32_000  # pixels a side, a little less than remap takes
+MAX_FINER = 16  # a crop is drawn at most so many times finer, and then averaged
+
+Pixels = NDArray[np.uint8]
+
+
+class MapImage(Protocol):
+    @property
+    def grid(self) -> Grid: ...
+
+    def read(self, top: int, bottom: int, left: int, right: int) -> Pixels:
+        """Pixels [h, w] or [h, w, 3] RGB of a window that lies on the map."""
+
+
+def open_map(path: Path, bounds: tuple[float, ...], radius: float) -> MapImage:
+    """The map in a file; `bounds` are west, south, east, north in degrees.
+
+    Without bounds, a TIFF has to be a GeoTIFF, and any other image is the whole globe from -180 to 180 degrees.
+    """
+    if path.suffix.lower() in TIFF and not bounds and path.is_file():
+        return open_geotiff(path, radius)
+    try:
+        image = decode(read_file(path)[0], str(path))
+    except ImageError as error:
+        raise ManifestError(
+            f"the map {path} cannot be read",
+            expected="a whole PNG, JPEG or TIFF image",
+            actual=error.problem,
+            fix="put the map in its place, or name it with the setting map",
+        ) from error
+    west, south, east, north = bounds or GLOBE
+    height, width = image.pixels.shape[:2]
+    pixels = image.pixels[..., 0] if image.mode in ("1", "L", "I", "F", "I;16", "I;16B") else image.pixels
+    return PlainMap(Grid(west, east, south, north, width, height, radius), pixels)
+
+
+def cut(image: MapImage, frame: Frame, pixels: int) -> Pixels:
+    """The ground of a frame [pixels, pixels] or [pixels, pixels, 3]; where the map is finer, it is averaged."""
+    grid = image.grid
+    finer = int(np.clip(np.ceil(frame.side / pixels / grid.pixel), 1, MAX_FINER))
+    side = pixels * finer
+    steps = ((np.arange(side) + 0.5) / side - 0.5) * frame.side
+    rows, columns = grid.find_pixels(frame, *np.meshgrid(steps, -steps))
+    top, left = (int(np.floor(values.min())) - MARGIN for values in (rows, columns))
+    bottom, right = (int(np.ceil(values.max())) + MARGIN + 1 for values in (rows, columns))
+    top, bottom = max(top, 0), min(bottom, grid.height)
+    if not grid.wraps:
+        left, right = max(left, 0), min(right, grid.width)
+    window = _read_around(image, top, bottom, left, right)
+    (down, along), window = _fit(window)
+    drawn = cv2.remap(
+        window,
+        np.asarray((columns - left + 0.5) * along - 0.5, np.float32),
+        np.asarray((rows - top + 0.5) * down - 0.5, np.float32),
+        cv2.INTER_CUBIC,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
+    return np.asarray(cv2.resize(drawn, (pixels, pixels), interpolation=cv2.INTER_AREA) if finer > 1 else drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class PlainMap:
+    grid: Grid
+    pixels: Pixels = field(repr=False)
+
+    def read(self, top: int, bottom: int, left: int, right: int) -> Pixels:
+        return self.pixels[top:bottom, left:right]
+
+
+@dataclass(frozen=True, eq=False)
+class GeoTiff:
+    grid: Grid
+    source: Any  # an open rasterio dataset
+    bands: tuple[int, ...]
+    low: float
+    high: float
+
+    def read(self, top: int, bottom: int, left: int, right: int) -> Pixels:
+        try:
+            values = self.source.read(self.bands, window=((top, bottom), (left, right)), masked=True)
+        except OSError as error:
+            raise _refuse_geotiff(Path(self.source.name), "cannot be read", str(error)) from error
+        return _to_bytes(values, self.low, self.high)
+
+
+def open_geotiff(path: Path, radius: float) -> GeoTiff:
+    try:
+        rasterio = importlib.import_module("rasterio")
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"the place of {path} on the globe is read by the Python package 'rasterio', which is not installed",
+            expected="'rasterio' to be importable, or the map's bounds",
+            actual=str(error),
+            fix="pip install 'resight[geo]', or give the bounds: west, south, east, north in degrees",
+        ) from error
+    try:
+        source = rasterio.open(path)
+    except OSError as error:
+        raise _refuse_geotiff(path, "cannot be read", str(error)) from error
+    west, south, east, north = _find_bounds(source, path)
+    grid = Grid(west, east, south, north, source.width, source.height, radius)
+    bands = (1, 2, 3) if source.count >= 3 else (1,)
+    if set(source.dtypes) == {"uint8"}:
+        return GeoTiff(grid, source, bands, 0.0, 255.0)
+    shrink = max(1.0, max(source.width, source.height) / OVERVIEW)
+    shape = (len(bands), max(1, int(source.height / shrink)), max(1, int(source.width / shrink)))
+    values = source.read(bands, out_shape=shape, masked=True).compressed()
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        raise _refuse_geotiff(path, "has no data", "no pixel with a finite value")
+    low, high = (float(value) for value in np.percentile(finite, (0.1, 99.9)))
+    return GeoTiff(grid, source, bands, low, high if high > low else low + 1)
+
+
+def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int) -> Pixels:
+    """A window that may go on over the edge of a map that goes around the globe."""
+    width = image.grid.width
+    parts = []
+    while left < right:
+        turns = left // width
+        end = min(right, (turns + 1) * width)
+        parts.append(image.read(top, bottom, left - turns * width, end - turns * width))
+        left = end
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+
+def _fit(window: Pixels) -> tuple[tuple[float, float], Pixels]:
+    """A window of sides that remap takes, and the scales of its rows and columns; only near a pole it is wider."""
+    height, width = window.shape[:2]
+    rows, columns = min(height, MAX_WINDOW), min(width, MAX_WINDOW)
+    if (rows, columns) != (height, width):
+        window = np.asarray(cv2.resize(window, (columns, rows), interpolation=cv2.INTER_AREA))
+    return (rows / height, columns / width), window
+
+
+def _find_bounds(source: Any, path: Path) -> tuple[float, float, float, float]:
+    """West, south, east, north in degrees."""
+    west, south, east, north = (float(value) for value in source.bounds)
+    turned = source.transform.b or source.transform.d or source.transform.e >= 0
+    if source.crs is None or turned:
+        raise _refuse_geotiff(path, "does not say where it lies", "turned, mirrored or without coordinates")
+    if source.crs.is_geographic:
+        return west, south, east, north
+    about = source.crs.to_dict()
+    globe = about.get("R") or about.get("a")
+    if about.get("proj") != "eqc" or not globe:
+        raise _refuse_geotiff(path, "has another projection", str(about))
+    degree = np.radians(float(globe))  # metres of a meridian
+    shrink = np.cos(np.radians(float(about.get("lat_ts", 0))))
+    x0, y0, lon, lat = (float(about.get(name, 0)) for name in ("x_0", "y_0", "lon_0", "lat_0"))
+    west, east = (lon + float((x - x0) / degree / shrink) for x in (west, east))
+    south, north = (lat + float((y - y0) / degree) for y in (south, north))
+    return west, south, east, north
+
+
+def _to_bytes(values: Any, low: float, high: float) -> Pixels:
+    """Masked values [bands, h, w] → [h, w] or [h, w, 3]."""
+    stretched = (np.ma.filled(values, 0).astype(np.float64) - low) * (255 / (high - low))
+    known = np.isfinite(stretched) & ~np.ma.getmaskarray(values)
+    image = np.clip(np.rint(np.where(known, stretched, 0)), 0, 255).astype(np.uint8)
+    return np.asarray(image[0] if len(image) == 1 else np.moveaxis(image, 0, -1))
+
+
+def _refuse_geotiff(path: Path, problem: str, actual: str) -> ManifestError:
+    return ManifestError(
+        f"the map {path} {problem}",
+        expected="a GeoTIFF, north up, in degrees or in metres of the equirectangular projection",
+        actual=actual[:300],
+        fix="project it so (gdalwarp -t_srs '+proj=longlat +R=…'), or give its bounds in degrees",
+    )

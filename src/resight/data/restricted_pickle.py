@@ -1,0 +1,132 @@
+"""A pickle in, plain values out (`load`); nothing that a pickle names is imported or run.
+
+A pickle is a program: it may name any function of any package and call it. Here it may name only what plain data
+needs (sets, and numpy's arrays, dtypes and scalars), and even these lead to the makers below rather than to numpy's own
+functions. Anything else is refused by its name. `take_names` and `take_numbers` then read lists out of a table.
+"""
+
+import io
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import ManifestError
+
+ARRAY = "numpy.ndarray"  # stands for the class, which a pickle hands over and must not be able to call
+
+
+class ForbiddenName(pickle.UnpicklingError):
+    """What a pickle asked for, and does not get."""
+
+
+def load(path: Path) -> Any:
+    """The value in a pickle file: containers, text, numbers and numpy arrays, however they are nested."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        actual = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise _refuse(path, "cannot be read", "a readable file", actual, "check the path") from error
+    try:
+        # latin1 keeps the bytes of what Python 2 has written, numpy's arrays included.
+        return _Reader(io.BytesIO(data), encoding="latin1").load()
+    except ForbiddenName as error:
+        expected = "containers, text, numbers and numpy arrays"
+        fix = "do not open it by other means: nothing in a data set needs to run code; fetch it anew from its makers"
+        raise _refuse(path, "is not plain data", expected, str(error), fix) from error
+    except Exception as error:  # a damaged pickle may end in any of them
+        actual = f"{type(error).__name__}: {error}"
+        raise _refuse(path, "is damaged", "a whole pickle", actual, "fetch it anew") from error
+
+
+def take_names(table: Any, key: str, path: Path) -> list[str]:
+    """The list of texts that `table` has under `key`."""
+    values = _take_list(table, key, path)
+    if not all(isinstance(value, str) for value in values):
+        raise _refuse_key(path, key, "a list of names", f"{values!r:.100}")
+    return [str(value) for value in values]
+
+
+def take_numbers(table: Any, key: str, path: Path, below: int) -> list[int]:
+    """The list of whole numbers, from 0 and below `below`, that `table` has under `key`."""
+    values = _take_list(table, key, path)
+    for value in values:
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or not 0 <= value < below:
+            raise _refuse_key(path, key, f"whole numbers from 0 to {below - 1:,}", repr(value))
+    return [int(value) for value in values]
+
+
+def _take_list(table: Any, key: str, path: Path) -> list[Any]:
+    if not isinstance(table, Mapping) or key not in table:
+        found = ", ".join(map(str, table)) if isinstance(table, Mapping) else type(table).__name__
+        raise _refuse_key(path, key, f"a table with {key!r}", found[:200])
+    values = table[key]
+    if isinstance(values, np.ndarray):
+        values = values.ravel().tolist()
+    if not isinstance(values, (list, tuple)):
+        raise _refuse_key(path, key, "a list", type(values).__name__)
+    return list(values)
+
+
+class _Reader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        # numpy 2 writes _core where numpy 1 wrote core, and Python 2 called builtins __builtin__.
+        known = f"{module.replace('._core', '.core').replace('__builtin__', 'builtins')}.{name}"
+        if known == ARRAY:
+            return ARRAY
+        if known not in MAKERS:
+            raise ForbiddenName(f"it asks for {module}.{name}")
+        make = MAKERS[known]
+        return lambda *values: make(*values)  # a pickle may set attributes: of this, which nobody else holds
+
+
+def _make_empty_array(kind: str, shape: Any, dtype: Any) -> NDArray[Any]:  # noqa: ARG001
+    """An array whose shape and content the pickle sets next."""
+    if kind != ARRAY:
+        raise ForbiddenName(f"it asks for an array of class {kind!r}")
+    return np.empty(0, np.uint8)
+
+
+def _make_array(data: Any, dtype: Any, shape: Any, order: str) -> NDArray[Any]:
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if order == "F" else "C")
+
+
+def _make_scalar(dtype: Any, data: Any) -> Any:
+    return np.frombuffer(data.encode("latin1") if isinstance(data, str) else data, dtype, count=1)[0]
+
+
+def _make_dtype(code: Any, *_: Any) -> Any:
+    """A copy, since the pickle sets its byte order next, and numpy's own dtypes are shared."""
+    if not isinstance(code, str):
+        raise ForbiddenName(f"it asks for a dtype by {type(code).__name__}")
+    return np.dtype(code, copy=True)
+
+
+def _make_bytes(text: str, encoding: str) -> bytes:
+    """How Python 3 writes bytes in the protocols of Python 2."""
+    if encoding != "latin1":
+        raise ForbiddenName(f"it asks for the encoding {encoding!r}")
+    return text.encode("latin1")
+
+
+MAKERS: Mapping[str, Callable[..., Any]] = {
+    "builtins.set": set,
+    "builtins.frozenset": frozenset,
+    "numpy.dtype": _make_dtype,
+    "numpy.core.multiarray._reconstruct": _make_empty_array,
+    "numpy.core.multiarray.scalar": _make_scalar,
+    "numpy.core.numeric._frombuffer": _make_array,
+    "_codecs.encode": _make_bytes,
+}
+
+
+def _refuse(path: Path, problem: str, expected: str, actual: str, fix: str) -> ManifestError:
+    return ManifestError(f"{path} {problem}", expected=expected, actual=actual[:300], fix=fix)
+
+
+def _refuse_key(path: Path, key: str, expected: str, actual: str) -> ManifestError:
+    return _refuse(path, f"has another form: {key!r}", expected, actual, "fetch it anew from its makers")

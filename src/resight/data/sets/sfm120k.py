@@ -1,0 +1,101 @@
+"""retrieval-SfM-120k, photos grouped by the 3D models that they were found in, in, a Dataset out:
+
+    root/retrieval-SfM-120k.pkl         for train and val: cids, cluster; qidxs and pidxs (pairs of places in cids)
+    root/ims/ef/cd/ab/…abcdef           an image by its cid: folders are its last letters, two by two from the end
+
+Radenović et al., Fine-tuning CNN Image Retrieval with No Human Annotation, TPAMI 2018. A training set: the label of an
+image is its cluster. `val` also has queries. The positives of a query are its pairs; other images of its cluster may
+show the same or not, and are ignored, as is the query itself. Only the pickle is read.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from resight.data.restricted_pickle import load, take_names, take_numbers
+from resight.data.sets import Published, find_root
+from resight.errors import ManifestError
+from resight.types import Dataset, ImageRef, Judgement
+
+FILE = "retrieval-SfM-120k.pkl"
+IMAGES = {"train": 91_642, "val": 6_403}
+SITE = "http://cmp.felk.cvut.cz/cnnimageretrieval/data/train"
+
+
+@dataclass(frozen=True)
+class Config:
+    split: Literal["train", "val"] = "train"
+
+
+def build(config: Config) -> "Sfm120kSource":
+    return Sfm120kSource(config)
+
+
+@dataclass(frozen=True)
+class Sfm120kSource:
+    config: Config
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            counts={"database": IMAGES[self.config.split]},
+            downloads=(
+                f"{FILE} of {SITE}/dbs/, to ROOT/{FILE}",
+                f"ims.tar.gz of {SITE}/ims/, unpacked to ROOT/ims/",
+            ),
+            licence="images of Flickr, under its terms; for research",
+        )
+
+    def load(self, root: Path) -> Dataset:
+        root = find_root(root, "retrieval-SfM-120k", FILE)
+        path, split = root / FILE, self.config.split
+        table = _take_split(load(path), split, path)
+        cids = take_names(table, "cids", path)
+        clusters = take_numbers(table, "cluster", path, below=2**31)
+        if not cids or len(clusters) != len(cids) or len(set(cids)) != len(cids):
+            actual = f"{len(cids):,} cids, {len(set(cids)):,} of them different, and {len(clusters):,} clusters"
+            raise _refuse(path, "its lists do not fit each other", "a cluster for each cid, and each cid once", actual)
+        database = tuple(
+            ImageRef(cid, _find_image(cid, root, path), attributes={"label": str(cluster)})
+            for cid, cluster in zip(cids, clusters, strict=True)
+        )
+        places, judgements = _judge(table, cids, clusters, path) if split == "val" else ([], {})
+        return Dataset(f"sfm120k {split}", database, tuple(database[place] for place in places), judgements)
+
+
+def _take_split(truth: Any, split: str, path: Path) -> Any:
+    if not isinstance(truth, dict) or not isinstance(truth.get(split), dict):
+        actual = ", ".join(map(str, truth)) if isinstance(truth, dict) else type(truth).__name__
+        raise _refuse(path, f"it has no part {split!r}", "tables train and val", actual)
+    return truth[split]
+
+
+def _find_image(cid: str, root: Path, path: Path) -> Path:
+    if len(cid) < 6 or not cid.isalnum():
+        raise _refuse(path, "a cid is not the name of an image", "six letters or digits or more", repr(cid))
+    return root / "ims" / cid[-2:] / cid[-4:-2] / cid[-6:-4] / cid
+
+
+def _judge(table: Any, cids: list[str], clusters: list[int], path: Path) -> tuple[list[int], dict[str, Judgement]]:
+    """The places of the queries, each once, and what is true of them."""
+    queries, positives = (take_numbers(table, key, path, below=len(cids)) for key in ("qidxs", "pidxs"))
+    if len(queries) != len(positives):
+        actual = f"{len(queries):,} and {len(positives):,}"
+        raise _refuse(path, "'qidxs' and 'pidxs' are no pairs", "lists of the same length", actual)
+    members = defaultdict(set)
+    for cid, cluster in zip(cids, clusters, strict=True):
+        members[cluster].add(cid)
+    pairs: dict[int, dict[str, int]] = defaultdict(dict)
+    for query, positive in zip(queries, positives, strict=True):
+        pairs[query][cids[positive]] = 1
+    judgements = {
+        cids[query]: Judgement(grades, frozenset(members[clusters[query]] - grades.keys()))
+        for query, grades in pairs.items()
+    }
+    return list(pairs), judgements
+
+
+def _refuse(path: Path, problem: str, expected: str, actual: str) -> ManifestError:
+    fix = "`resight data check sfm120k ROOT` tells what to download and where it goes"
+    return ManifestError(f"{path}: {problem}", expected=expected, actual=actual[:300], fix=fix)
