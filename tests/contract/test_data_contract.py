@@ -1,15 +1,25 @@
-"""What every data set promises: of a folder that is not it, and of the real one where it is at hand."""
+"""What every data set promises: of a folder that is not it, of a sample that the tests write, and of the real one."""
 
+import importlib
+import pkgutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import samples
 
 from resight import plugins
 from resight.data import sets
+from resight.data.check import check_source, count
 from resight.errors import InputError
 from resight.types import Dataset
 
 FEW = {"moon": {"craters": 5}}  # settings of sets that make their images, so that they make few
+
+SAMPLES = {
+    module.name: importlib.import_module(f"samples.{module.name}") for module in pkgutil.iter_modules(samples.__path__)
+}
+CASES = [(name, settings) for name, module in SAMPLES.items() for settings in getattr(module, "CASES", ({},))]
 
 
 @pytest.fixture(params=plugins.names("resight.data.sets"), scope="module")
@@ -67,3 +77,35 @@ def test_every_query_is_judged_and_its_truth_is_in_the_database(dataset: Dataset
 
 def test_a_second_load_gives_the_same(name: str, dataset: Dataset, real_data: Path):
     assert sets.build(name, **FEW.get(name, {})).load(real_data) == dataset
+
+
+@pytest.fixture(scope="module")
+def sample_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folders = {name: tmp_path_factory.mktemp(name) for name in SAMPLES}
+    for name, module in SAMPLES.items():
+        module.write(folders[name], np.random.default_rng(0))
+    return folders
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
+def test_a_sample_in_its_format_is_read_whole(name: str, settings: dict[str, object], sample_folders: dict[str, Path]):
+    source = sets.build(name, **settings)
+    loaded = source.load(sample_folders[name])
+    assert source.load(sample_folders[name]) == loaded
+    test_ids_are_unique_and_files_exist(loaded)
+    test_every_query_is_judged_and_its_truth_is_in_the_database(loaded)
+    found = check_source(source, sample_folders[name])
+    assert (found.missing, found.unreadable, found.skipped) == ((), (), ())
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
+def test_what_was_published_of_it_can_be_counted_and_fetched(
+    name: str, settings: dict[str, object], sample_folders: dict[str, Path]
+):
+    source = sets.build(name, **settings)
+    published = getattr(source, "published", None)
+    if published is None:
+        pytest.skip("nothing was published of it")
+    assert published.counts.keys() <= count(source.load(sample_folders[name])).keys()
+    assert published.downloads and published.licence
+    assert all(sum.partition(":")[0] in ("md5", "sha256") for sum in published.checksums.values())

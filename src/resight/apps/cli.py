@@ -5,7 +5,18 @@ import sys
 
 import typer
 
-from resight.apps.commands import adding, demo, evaluating, inspecting, learning, planning, proving, searching
+from resight.apps.commands import (
+    adding,
+    demo,
+    evaluating,
+    inspecting,
+    judging,
+    learning,
+    planning,
+    proving,
+    reporting,
+    searching,
+)
 from resight.errors import ResightError, StorageError
 
 INTERRUPTED = 130
@@ -24,6 +35,8 @@ app.command("index")(adding.index)
 app.command("delete")(adding.delete)
 app.command("search")(searching.search)
 app.command("eval")(evaluating.evaluate)
+app.command("judge")(judging.judge)
+app.command("report")(reporting.report)
 app.command("identity")(proving.identity)
 app.command("plan")(planning.plan)
 app.command("info")(inspecting.info)

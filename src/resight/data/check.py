@@ -1,17 +1,37 @@
-"""A Dataset in, what is in it and what is wrong with it out (`check`). Every image is decoded; nothing is written."""
+"""A Dataset in, what is in it and what is wrong with it out (`check`). Every image is decoded; nothing is written.
+
+`check_source` loads the data set first. What its makers have published (counts, checksums) is then compared with what
+was found, and where the data set cannot be loaded, the error says what to download from where.
+"""
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight.data.decode import Decoded, decode
 from resight.data.images import read_file, reason
-from resight.errors import ImageError
+from resight.data.sets import DataSource, Published
+from resight.errors import ImageError, InputError
 from resight.types import Dataset, ImageRef, Skipped
 
 MAX_SIDE = 256  # enough to prove that an image decodes
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What was published of a data set, and what was found; None: a file that is not there."""
+
+    name: str
+    published: int | str
+    found: int | str | None
+
+    @property
+    def ok(self) -> bool:
+        return self.published == self.found
 
 
 @dataclass(frozen=True)
@@ -29,14 +49,58 @@ class DataCheck:
     with_position: int  # images with lat and lon, from the data set or from EXIF
     smallest: tuple[int, int] | None  # width, height of the image with the fewest pixels
     largest: tuple[int, int] | None
+    decoded: bool = True  # False: only missing files were looked for, and nothing is known of the rest
+    facts: tuple[Fact, ...] = ()  # counts and checksums, where they were published
+    published: Published | None = None
 
     @property
     def ok(self) -> bool:
-        return not (self.missing or self.unreadable or self.skipped)
+        wrong = self.missing or self.unreadable or self.skipped
+        return not wrong and all(fact.ok for fact in self.facts)
 
 
-def check(dataset: Dataset, progress: Callable[[int, int], None] | None = None) -> DataCheck:
-    """Look at every image of `dataset` once; `progress(done, total)` is called after each."""
+def check_source(source: DataSource, root: Path, decoding: bool = True, progress: Progress | None = None) -> DataCheck:
+    """Load a data set, look at every image, and compare it with what its makers say of it."""
+    published: Published | None = getattr(source, "published", None)
+    try:
+        dataset = source.load(root)
+    except InputError as error:
+        if published is None:
+            raise
+        raise _tell_downloads(error, published) from error
+    found = check(dataset, progress, decoding)
+    if published is None:
+        return found
+    return replace(found, facts=compare(dataset, published, root), published=published)
+
+
+def compare(dataset: Dataset, published: Published, root: Path) -> tuple[Fact, ...]:
+    """The published counts and checksums beside what is there."""
+    counted = count(dataset)
+    counts = [Fact(name, number, counted.get(name)) for name, number in published.counts.items()]
+    return (*counts, *(Fact(file, sum, _hash(root, file, sum)) for file, sum in published.checksums.items()))
+
+
+def count(dataset: Dataset) -> dict[str, int]:
+    """Everything of a data set that can be counted without looking at its images, by name."""
+    judgements = dataset.judgements.values()
+    labels = {ref.attributes["label"] for ref in dataset.database if "label" in ref.attributes}
+    return {
+        "database": len(dataset.database),
+        "queries": len(dataset.queries),
+        "queries_with_truth": sum(any(judgement.grades.values()) for judgement in judgements),
+        "labels": len(labels),
+        "positives": sum(sum(grade > 0 for grade in judgement.grades.values()) for judgement in judgements),
+        "ignored": sum(len(judgement.ignored) for judgement in judgements),
+        "boxes": sum(len(judgement.boxes) for judgement in judgements),
+    }
+
+
+def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = True) -> DataCheck:
+    """Look at every image of `dataset` once; `progress(done, total)` is called after each.
+
+    Without `decoding`, only whether the files are there is looked up: millions of images take minutes, not hours.
+    """
     files: dict[Path, ImageRef] = {}
     for ref in (*dataset.database, *dataset.queries):
         files.setdefault(ref.path, ref)  # an image in two roles, or with two boxes, is one file
@@ -46,26 +110,29 @@ def check(dataset: Dataset, progress: Callable[[int, int], None] | None = None) 
     modes: Counter[str] = Counter()
     sizes: list[tuple[int, int]] = []
     rotated = with_position = 0
-    for done, ref in enumerate(files.values(), start=1):
+    for ref in _report(list(files.values()), progress):
+        if not decoding:
+            if not ref.path.is_file():
+                missing.append(Skipped(str(ref.path), "there is no such file"))
+            continue
         try:
             data, _ = read_file(ref.path)
             image = decode(data, str(ref.path), MAX_SIDE)
         except ImageError as error:
             target = missing if isinstance(error.__cause__, FileNotFoundError) else unreadable
             target.append(Skipped(str(ref.path), reason(error, ref.path)))
-        else:
-            same[hashlib.sha256(data).hexdigest()].append(ref.id)
-            modes[image.mode] += 1
-            sizes.append(image.size)
-            rotated += image.orientation != 1
-            with_position += _has_position(ref, image)
-        if progress:
-            progress(done, len(files))
+            continue
+        same[hashlib.sha256(data).hexdigest()].append(ref.id)
+        modes[image.mode] += 1
+        sizes.append(image.size)
+        rotated += image.orientation != 1
+        with_position += _has_position(ref, image)
+    counted = count(dataset)
     return DataCheck(
-        database=len(dataset.database),
-        queries=len(dataset.queries),
-        queries_with_truth=sum(any(j.grades.values()) for j in dataset.judgements.values()),
-        labels=len({ref.attributes["label"] for ref in dataset.database if "label" in ref.attributes}),
+        database=counted["database"],
+        queries=counted["queries"],
+        queries_with_truth=counted["queries_with_truth"],
+        labels=counted["labels"],
         missing=tuple(missing),
         unreadable=tuple(unreadable),
         skipped=dataset.skipped,
@@ -75,7 +142,16 @@ def check(dataset: Dataset, progress: Callable[[int, int], None] | None = None) 
         with_position=with_position,
         smallest=min(sizes, key=_area, default=None),
         largest=max(sizes, key=_area, default=None),
+        decoded=decoding,
     )
+
+
+def _report(refs: Sequence[ImageRef], progress: Progress | None) -> Iterator[ImageRef]:
+    """Each in turn; when the next is asked for, the one before is done."""
+    for done, ref in enumerate(refs, start=1):
+        yield ref
+        if progress:
+            progress(done, len(refs))
 
 
 def _has_position(ref: ImageRef, image: Decoded) -> bool:
@@ -84,3 +160,21 @@ def _has_position(ref: ImageRef, image: Decoded) -> bool:
 
 def _area(size: tuple[int, int]) -> int:
     return size[0] * size[1]
+
+
+def _hash(root: Path, file: str, published: str) -> str | None:
+    """The checksum of a file at the root, or in the data set's own folder below it; None where it cannot be had."""
+    kind = published.partition(":")[0]
+    for path in (root / file, *sorted(root.glob(f"*/{file}"))):
+        if path.is_file():
+            with path.open("rb") as data:
+                return f"{kind}:{hashlib.file_digest(data, kind).hexdigest()}"
+    return None
+
+
+def _tell_downloads(error: InputError, published: Published) -> InputError:
+    """The same error with the list of downloads; a fix that only leads to this list makes way for it."""
+    lines = [f"download by hand ({published.licence}):", *(f"  {item}" for item in published.downloads)]
+    if "resight data check" not in error.fix:
+        lines = [f"{error.fix}; or {lines[0]}", *lines[1:]]
+    return type(error)(error.problem, expected=error.expected, actual=error.actual, fix="\n    ".join(lines))

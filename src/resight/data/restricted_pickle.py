@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from resight.errors import ManifestError
 
+FETCH = "fetch it anew; `resight data check` tells from where"
 ARRAY = "numpy.ndarray"  # stands for the class, which a pickle hands over and must not be able to call
 
 
@@ -29,7 +30,7 @@ def load(path: Path) -> Any:
         data = path.read_bytes()
     except OSError as error:
         actual = "no such file" if isinstance(error, FileNotFoundError) else str(error)
-        raise _refuse(path, "cannot be read", "a readable file", actual, "check the path") from error
+        raise _refuse(path, "cannot be read", "a readable file", actual, FETCH) from error
     try:
         # latin1 keeps the bytes of what Python 2 has written, numpy's arrays included.
         return _Reader(io.BytesIO(data), encoding="latin1").load()
@@ -39,7 +40,7 @@ def load(path: Path) -> Any:
         raise _refuse(path, "is not plain data", expected, str(error), fix) from error
     except Exception as error:  # a damaged pickle may end in any of them
         actual = f"{type(error).__name__}: {error}"
-        raise _refuse(path, "is damaged", "a whole pickle", actual, "fetch it anew") from error
+        raise _refuse(path, "is damaged", "a whole pickle", actual, FETCH) from error
 
 
 def take_names(table: Any, key: str, path: Path) -> list[str]:
@@ -129,4 +130,4 @@ def _refuse(path: Path, problem: str, expected: str, actual: str, fix: str) -> M
 
 
 def _refuse_key(path: Path, key: str, expected: str, actual: str) -> ManifestError:
-    return _refuse(path, f"has another form: {key!r}", expected, actual, "fetch it anew from its makers")
+    return _refuse(path, f"has another form: {key!r}", expected, actual, FETCH)

@@ -26,6 +26,7 @@ figcaption{font-weight:600}
 @media(prefers-color-scheme:dark){.chart,.key{--line-0:#63b8f2;--line-1:#f0a04b;--line-2:#3fcf9f;--line-3:#eb9fd2}}
 .chart text{fill:var(--soft)}
 .chart .grid{stroke:var(--line)}
+.chart .span{stroke-width:1.5;opacity:.45}
 .chart .chosen{stroke:var(--ink);stroke-width:1.2;opacity:.55}
 .chart .floor,.key .floor{stroke:var(--ink);stroke-dasharray:3 3;opacity:.7}
 """
@@ -35,6 +36,7 @@ figcaption{font-weight:600}
 class Line:
     name: str
     values: tuple[float, ...]  # one a place; NaN leaves a gap
+    spans: tuple[tuple[float, float], ...] = ()  # interval of each value, drawn as an upright stroke; none: no strokes
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Chart:
     chosen: int | None = None  # the place that is marked
     floor: tuple[float, str] | None = None  # a value, and what it is
     from_zero: bool = False
+    inset: bool = False  # whether there is room beside the first and the last place, for names rather than numbers
 
 
 def draw(chart: Chart) -> str:
@@ -55,7 +58,10 @@ def draw(chart: Chart) -> str:
 
     def x(place: float) -> float:
         middle = (LEFT + WIDTH - RIGHT) / 2
-        return middle if len(chart.places) == 1 else LEFT + (WIDTH - LEFT - RIGHT) * (place - chart.places[0]) / span
+        if len(chart.places) == 1:
+            return middle
+        room = (WIDTH - LEFT - RIGHT) / (2 * len(chart.places)) if chart.inset else 0
+        return LEFT + room + (WIDTH - LEFT - RIGHT - 2 * room) * (place - chart.places[0]) / span
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (value - lowest) / (highest - lowest)
@@ -73,6 +79,11 @@ def draw(chart: Chart) -> str:
             for column, value, tick in zip(columns, line.values, chart.ticks, strict=True)
             if not math.isnan(value)
         ]
+        parts += [
+            f'<path class="span" d="M{column:.1f} {y(low):.1f}V{y(high):.1f}" style="stroke:{_colour(number)}"/>'
+            for column, (low, high) in zip(columns, line.spans, strict=False)
+            if not (math.isnan(low) or math.isnan(high))
+        ]
         parts += _draw_line(points, number)
     title, below = html.escape(chart.title), html.escape(chart.x_label)
     return (
@@ -85,6 +96,7 @@ def draw(chart: Chart) -> str:
 def choose_scale(chart: Chart) -> tuple[float, float, float]:
     """Lowest and highest value of the y axis, and the step of its numbers: 1, 2 or 5 times a power of 10."""
     values = [value for line in chart.lines for value in line.values if not math.isnan(value)]
+    values += [end for line in chart.lines for span in line.spans for end in span if not math.isnan(end)]
     values += [chart.floor[0]] if chart.floor is not None and not math.isnan(chart.floor[0]) else []
     lowest = 0.0 if chart.from_zero else min(values, default=0.0)
     highest = max(values, default=1.0)
@@ -135,12 +147,16 @@ def _draw_mark(number: int) -> str:
         '<path d="M0-5.2L5 4H-5z"',
         '<path d="M0-5.4L5.4 0L0 5.4L-5.4 0z"',
     )[number % len(DASHES)]
-    return f'{shape} style="fill:var(--line-{number % len(DASHES)})"/>'
+    return f'{shape} style="fill:{_colour(number)}"/>'
 
 
 def _stroke(number: int) -> str:
-    kind = number % len(DASHES)
-    return f'fill="none" stroke-width="2" stroke-dasharray="{DASHES[kind]}" style="stroke:var(--line-{kind})"'
+    dashes = DASHES[number % len(DASHES)]
+    return f'fill="none" stroke-width="2" stroke-dasharray="{dashes}" style="stroke:{_colour(number)}"'
+
+
+def _colour(number: int) -> str:
+    return f"var(--line-{number % len(DASHES)})"
 
 
 def _draw_key(chart: Chart) -> str:

@@ -42,8 +42,39 @@ def judge(
 
 def judge_all(rankings: Iterable[Judged], names: Iterable[str]) -> Iterator[dict[str, float]]:
     """`judge` for many queries, one at a time as they are asked for; the names are checked at once."""
-    metrics = {name: (_View(split(name)[0], metric.localises), metric) for name, metric in _build_all(names)}
-    return (_judge_query(metrics, *judged) for judged in rankings)
+    plan = plan_metrics(names)
+    return (_judge_query(plan, *judged) for judged in rankings)
+
+
+@dataclass(frozen=True)
+class View:
+    """Metrics of one view are given the same positives."""
+
+    protocol: str | None
+    localises: bool
+
+
+Plan = Mapping[str, tuple[View, Metric]]  # name → what it is given, and the metric
+
+
+def plan_metrics(names: Iterable[str]) -> Plan:
+    return {name: (View(split(name)[0], metric.localises), metric) for name, metric in _build_all(names)}
+
+
+def judge_places(
+    plan: Plan, places: Mapping[str, int], judgement: Judgement, boxes: Mapping[str, Box] | None
+) -> dict[str, float]:
+    """`judge` for a query whose `list_relevant` ids were found at these places, from 0."""
+    outcomes: dict[View, _Outcome] = {}
+    for view, _ in plan.values():
+        if view not in outcomes:
+            outcomes[view] = _observe(places, judgement, view, boxes)
+    return {name: _score(metric, outcomes[view]) for name, (view, metric) in plan.items()}
+
+
+def list_relevant(judgement: Judgement) -> set[str]:
+    """The ids whose places decide every figure."""
+    return {*list_positives(judgement), *judgement.ignored}
 
 
 def list_positives(judgement: Judgement) -> list[str]:
@@ -56,14 +87,6 @@ def measure_overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) ->
     union = _areas(first) + _areas(second) - inner
     shares = np.divide(inner, union, out=np.zeros_like(inner), where=union > 0)
     return np.minimum(shares, 1.0)  # rounding can lift two nearly equal boxes just above 1
-
-
-@dataclass(frozen=True)
-class _View:
-    """Metrics of one view are given the same positives."""
-
-    protocol: str | None
-    localises: bool
 
 
 @dataclass(frozen=True)
@@ -89,18 +112,10 @@ def _build_all(names: Iterable[str]) -> Iterator[tuple[str, Metric]]:
 
 
 def _judge_query(
-    metrics: Mapping[str, tuple[_View, Metric]],
-    ranked_ids: Ids,
-    judgement: Judgement,
-    boxes: Mapping[str, Box] | None,
+    plan: Plan, ranked_ids: Ids, judgement: Judgement, boxes: Mapping[str, Box] | None
 ) -> dict[str, float]:
     _require_positives(judgement)
-    places = find_places(ranked_ids, {*list_positives(judgement), *judgement.ignored})
-    outcomes: dict[_View, _Outcome] = {}
-    for view, _ in metrics.values():
-        if view not in outcomes:
-            outcomes[view] = _observe(places, judgement, view, boxes)
-    return {name: _score(metric, outcomes[view]) for name, (view, metric) in metrics.items()}
+    return judge_places(plan, find_places(ranked_ids, list_relevant(judgement)), judgement, boxes)
 
 
 def _score(metric: Metric, outcome: _Outcome) -> float:
@@ -119,7 +134,7 @@ def _require_positives(judgement: Judgement) -> None:
         )
 
 
-def _observe(places: Mapping[str, int], judgement: Judgement, view: _View, shown: Mapping[str, Box] | None) -> _Outcome:
+def _observe(places: Mapping[str, int], judgement: Judgement, view: View, shown: Mapping[str, Box] | None) -> _Outcome:
     """Where the positives of a view are once the others have left."""
     seen = narrow(judgement, view.protocol)
     positives, dropped = list_positives(seen), seen.ignored

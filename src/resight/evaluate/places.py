@@ -15,7 +15,7 @@ from resight.errors import InputError
 from resight.types import IntArray, Judgement
 
 Ids = Sequence[str] | NDArray[Any]
-ROOM = 8  # a table of places may have this many entries for each row that is ranked
+ROOM = 8  # a table of flags may have this many entries for each row that is ranked
 
 
 def find_places(ranked_ids: Ids, wanted: Collection[str]) -> dict[str, int]:
@@ -56,26 +56,31 @@ def _find_names(ranked_ids: Ids, wanted: Collection[str]) -> dict[str, int]:
     return {id: places[id] for id in wanted if id in places}
 
 
-def _find_rows(rows: NDArray[Any], wanted: Collection[str]) -> dict[str, int]:
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise _refuse_kinds(rows.ravel()[0], "a mixture")
-    if rows.min() >= 0 and rows.max() < ROOM * len(rows) + 1024:
-        table = np.full(int(rows.max()) + 1, -1, dtype=np.int32 if len(rows) < 2**31 else np.int64)
-        table[rows] = np.arange(len(rows))
-        if np.count_nonzero(table >= 0) < len(rows):
-            raise _find_twin(rows)
-        numbers: Any = wanted
-        return {row: int(table[row]) for row in numbers if 0 <= row < len(table) and table[row] >= 0}
+def _find_rows(ranked: NDArray[Any], wanted: Collection[str]) -> dict[str, int]:
+    if ranked.ndim != 1 or ranked.dtype.kind not in "iu":
+        raise _refuse_kinds(ranked.ravel()[0], "a mixture")
+    rows: IntArray = ranked.astype(np.int64, copy=False)
+    low, high = int(rows.min()), int(rows.max())
+    if low < 0 or high >= ROOM * len(rows) + 1024:
+        return _find_sparse(rows, wanted)
+    seen = np.zeros(high + 1, dtype=np.bool_)
+    seen[rows] = True
+    if np.count_nonzero(seen) < len(rows):
+        raise _find_twin(rows)
+    numbers: Any = wanted
+    asked = np.zeros(high + 1, dtype=np.bool_)
+    asked[[row for row in numbers if 0 <= row <= high]] = True
+    return {int(rows[place]): int(place) for place in np.flatnonzero(asked[rows])}  # type: ignore[misc]
+
+
+def _find_sparse(rows: IntArray, wanted: Collection[str]) -> dict[str, int]:
+    """For numbers that are too far apart for a table."""
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
     if (ordered[1:] == ordered[:-1]).any():
         raise _find_twin(rows)
-    return _look_up(ordered, order, wanted)
-
-
-def _look_up(ordered: NDArray[Any], order: IntArray, wanted: Collection[str]) -> dict[str, int]:
     names = list(wanted)
-    asked = np.asarray(names)
+    asked = np.asarray(names, dtype=np.int64)
     at = np.minimum(np.searchsorted(ordered, asked), len(ordered) - 1)
     found = ordered[at] == asked
     return {name: int(order[slot]) for name, slot, there in zip(names, at, found, strict=True) if there}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.evaluate.judging import judge_all, list_positives, number_ranks
+from resight.evaluate.judging import judge_places, list_positives, list_relevant, number_ranks, plan_metrics
 from resight.evaluate.metrics import Pairs, RunMetric, build
 from resight.evaluate.places import Ids, find_places
 from resight.evaluate.protocols import narrow, split
@@ -105,6 +105,7 @@ def _read(
     known: Container[str] | None,
     missing: Missing,
 ) -> _Run:
+    plan = plan_metrics(names)
     values: dict[str, dict[str, float]] = {}
     unjudged, without, seen, not_found = [], [], set(), 0
     for query, ids, _ in rankings:
@@ -122,9 +123,9 @@ def _read(
         elif not list_positives(judgements[query]):
             without.append(query)
         else:
-            (values[query],) = judge_all([(ids, judgements[query], None)], names)
-            positives = list_positives(judgements[query])
-            not_found += len(positives) - len(find_places(ids, positives))
+            places = find_places(ids, list_relevant(judgements[query]))
+            values[query] = judge_places(plan, places, judgements[query], None)
+            not_found += sum(id not in places for id in list_positives(judgements[query]))
     absent = tuple(query for query in judgements if query not in seen and list_positives(judgements[query]))
     _require_queries(values, unjudged, without, judgements)
     if absent and missing == "refuse":
@@ -136,7 +137,7 @@ def _read(
         )
     empty = absent if missing == "zero" else ()
     for query in empty:
-        (values[query],) = judge_all([((), judgements[query], None)], names)
+        values[query] = judge_places(plan, {}, judgements[query], None)
         not_found += len(list_positives(judgements[query]))
     return _Run(values, tuple(unjudged), tuple(without), absent, not_found, empty)
 
@@ -167,7 +168,7 @@ def pair(query: str, ids: Ids, scores: ArrayLike | None, judgement: Judgement, m
     """What metrics of a whole run are given of one query."""
     array = _read_scores(query, ids, scores, metric)
     positives = list_positives(judgement)
-    places = find_places(ids, {*positives, *judgement.ignored})
+    places = find_places(ids, list_relevant(judgement))
     gone = [places[id] for id in judgement.ignored if id in places]
     hits = number_ranks(sorted(places[id] for id in positives if id in places), gone) - 1
     return Pairs(np.delete(array, gone) if gone else array, hits, len(positives))

@@ -1,7 +1,7 @@
 """A RunResult → a Table for people and plain values for programs. Every figure carries its convention."""
 
+import dataclasses
 import math
-import platform
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
@@ -10,7 +10,10 @@ import numpy as np
 
 from resight import recipe as recipes
 from resight.evaluate.calibration import auc
-from resight.evaluate.results import RunResult
+from resight.evaluate.environment import describe_machine, list_versions
+from resight.evaluate.examples import list_examples
+from resight.evaluate.records import SCHEMA
+from resight.evaluate.results import Bin, RunResult
 from resight.evaluate.significance import bootstrap_interval
 from resight.evaluate.table import Table
 
@@ -53,6 +56,7 @@ def summarise(result: RunResult) -> dict[str, Any]:
     judged = result.judged
     encoding, searching = _median_seconds(result)
     return {
+        "schema": SCHEMA,
         "recipe": recipes.to_table(result.recipe),
         "dataset": result.dataset,
         "database": result.database,
@@ -69,6 +73,17 @@ def summarise(result: RunResult) -> dict[str, Any]:
             }
             for stratum in sorted({query.stratum for query in judged} - {""})
         },
+        "breakdowns": [
+            {
+                "name": part.name,
+                "convention": part.convention,
+                "positives_left_out": part.left_out,
+                "bins": [_summarise_bin(one) for one in part.bins],
+            }
+            for part in result.strata
+        ],
+        "examples": list_examples(result),
+        "map": None if result.map is None else dataclasses.asdict(result.map),
         "auc_known_against_unknown": _auc(result),
         "index_seconds": result.index_seconds,
         "pictures_from_cache": result.cached,
@@ -83,13 +98,16 @@ def summarise(result: RunResult) -> dict[str, Any]:
                 "probability": query.best_probability,
                 "seconds": query.seconds,
                 "encode_seconds": query.encode_seconds,
+                "stages": dict(query.stages),
+                "first_positive": query.trace.first if query.trace else None,
                 **query.values,
             }
             for query in result.queries
         ],
         "made_by": f"resight {metadata.version('resight')}",
-        "machine": f"{platform.machine()} {platform.system()}, Python {platform.python_version()}",
-        "bootstrap_seed": SEED,
+        "versions": list_versions(),
+        "machine": describe_machine(),
+        "seeds": {"bootstrap": SEED, "map": 0},
     }
 
 
@@ -120,6 +138,16 @@ def describe_metrics(result: RunResult) -> list[str]:
     return notes
 
 
+def _summarise_bin(one: Bin) -> dict[str, Any]:
+    names = list(next(iter(one.values.values()), {}))
+    return {
+        "label": one.label,
+        "positives": one.positives,
+        "queries": len(one.values),
+        "metrics": {name: _interval([values[name] for values in one.values.values()]) for name in names},
+    }
+
+
 def _median_seconds(result: RunResult) -> tuple[float, float]:
     """Of encoding and of searching a query."""
     encoding = np.median([query.encode_seconds for query in result.queries])
@@ -134,4 +162,5 @@ def _auc(result: RunResult) -> float | None:
 
 def _interval(values: Sequence[float]) -> dict[str, float]:
     low, high = bootstrap_interval(np.array(values), np.random.default_rng(SEED))
-    return {"mean": float(np.nanmean(values)), "low": low, "high": high}
+    known = [value for value in values if not math.isnan(value)]
+    return {"mean": float(np.mean(known)) if known else math.nan, "low": low, "high": high}

@@ -1,9 +1,16 @@
-"""How far a mean over queries would move with other queries: values, one a query, in; an interval out."""
+"""How far a mean over queries would move with other queries: values, one a query, in; intervals and tests out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from resight.errors import InputError
+from resight.evaluate.corrections import correct
+from resight.evaluate.paired_tests import bootstrap_test, find_differences, randomisation_test, t_test
+
+TESTS = ("bootstrap", "randomisation", "t")
 
 
 def bootstrap_interval(
@@ -37,12 +44,59 @@ def paired_interval(
 
     Queries that are hard for both move both means alike, so that it is narrower than the two means' own intervals say.
     """
-    first, second = np.asarray(values, dtype=np.float64), np.asarray(reference, dtype=np.float64)
-    if first.shape != second.shape:
-        raise InputError(
-            "values do not pair up",
-            expected="one value a query on both sides, in the same order",
-            actual=f"{first.shape} and {second.shape}",
-            fix="judge both on the same queries",
-        )
-    return bootstrap_interval(first - second, generator, level, samples)
+    return bootstrap_interval(find_differences(values, reference), generator, level, samples)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One run against the reference: the mean difference, its 95 % interval, and how probable it is by chance."""
+
+    label: str
+    queries: int  # in which both have a value
+    difference: float  # its mean minus the reference's; NaN without such queries
+    low: float
+    high: float
+    p: Mapping[str, float]  # test → probability
+    corrected: Mapping[str, float]  # the same, for the number of comparisons
+
+
+def compare_many(
+    reference: ArrayLike,
+    others: Mapping[str, ArrayLike],
+    generator: np.random.Generator,
+    tests: Sequence[str] = TESTS,
+    correction: str = "holm",
+) -> tuple[Compared, ...]:
+    """Each of `others` against the reference, by each test; values of the same queries in the same order.
+
+    The correction (holm, benjamini_hochberg or none) is over the others, one test at a time. Every comparison draws
+    the same samples, so that another run beside it changes nothing but the correction.
+    """
+    for test in tests:
+        if test not in TESTS:
+            raise InputError(
+                f"there is no test called {test!r}",
+                expected=f"one of {', '.join(TESTS)}",
+                actual=test,
+                fix="choose one",
+            )
+    seed = int(generator.integers(2**63))
+    p = {
+        label: {test: _test(test, values, reference, np.random.default_rng(seed)) for test in tests}
+        for label, values in others.items()
+    }
+    corrected = {test: correct([p[label][test] for label in others], correction) for test in tests}
+    compared = []
+    for number, (label, values) in enumerate(others.items()):
+        differences = find_differences(values, reference)
+        low, high = bootstrap_interval(differences, np.random.default_rng(seed))
+        mean = float(differences.mean()) if len(differences) else float("nan")
+        allowed = {test: float(corrected[test][number]) for test in tests}
+        compared.append(Compared(label, len(differences), mean, low, high, p[label], allowed))
+    return tuple(compared)
+
+
+def _test(name: str, values: ArrayLike, reference: ArrayLike, generator: np.random.Generator) -> float:
+    if name == "t":
+        return t_test(values, reference)[1]
+    return (bootstrap_test if name == "bootstrap" else randomisation_test)(values, reference, generator)

@@ -126,5 +126,7 @@ def _by_query(pairs: Sequence[tuple[str, str]], numbers: Sequence[int]) -> dict[
 
 
 def _say_range(values: NDArray[np.float64]) -> str:
-    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
-    return low if low == high else f"{low} to {high}"
+    """Lowest and highest with as few digits as tell them apart."""
+    low, high = float(values.min()), float(values.max())
+    digits = next((count for count in (2, 3, 4) if f"{low:.{count}g}" != f"{high:.{count}g}"), 3)
+    return f"{low:.{digits}g}" if low == high else f"{low:.{digits}g}–{high:.{digits}g}"

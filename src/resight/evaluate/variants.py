@@ -18,7 +18,7 @@ from resight.collection import Collection
 from resight.collection.adding import Progress
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra
-from resight.evaluate.bench import Bench, Way, measure, prepare
+from resight.evaluate.bench import Bench, Extras, Way, measure, prepare
 from resight.evaluate.comparison import Absent, Comparison, Fact, Row, choose_metric
 from resight.evaluate.results import RunResult
 from resight.types import Branch, Recipe
@@ -35,10 +35,12 @@ def compare(
     by: str = "set",
     progress: Progress | None = None,
     tell: Callable[[str], None] | None = None,
+    extras: Extras | None = None,
 ) -> Comparison:
     """Evaluate every variant; differences are to the first that could run, in `metric` or the first metric.
 
     `name` says what is compared (else the name that they share); `tell` is told which rows are being evaluated.
+    Of `extras`, the map is drawn for the first row alone.
     """
     judged = choose_metric(variants[0], metric)
     labels = recipes.label_all(variants)
@@ -55,7 +57,8 @@ def compare(
                 replace(variants[members[0]], branches=branches), root, keep=place, cache=cache, progress=progress
             ) as bench:
                 ways = [_find_way(bench, variants[member], branches) for member in members]
-                results = measure(bench, ways, by, progress)
+                wanted = extras or Extras()
+                results = measure(bench, ways, by, progress, replace(wanted, map=wanted.map and not rows))
                 for member, way, result in zip(members, ways, results, strict=True):
                     size = sum(count_bytes(bench.collection, position) for position in way.branches or ())
                     rows[member] = _row(labels[member], result, size / max(len(bench.collection), 1))

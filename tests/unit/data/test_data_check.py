@@ -1,11 +1,32 @@
+import hashlib
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
 from odd_images import write_readable, write_unreadable
 
-from resight.data.check import check
+from resight.data.check import Fact, check, check_source, count
+from resight.data.sets import Published
+from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement, Skipped
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set of the files in a folder, of which something was published."""
+
+    published: Published
+
+    def load(self, root: Path) -> Dataset:
+        if not (root / "list.txt").is_file():
+            raise ManifestError(f"no list in {root}", expected="list.txt", fix="check the path")
+        return dataset_of(*(root / name for name in (root / "list.txt").read_text().split()))
+
+
+def publish(counts: dict[str, int], **checksums: str) -> Source:
+    sums = {name.replace("_", "."): value for name, value in checksums.items()}
+    return Source(Published(counts, ("list.txt of a page, to ROOT",), "free", sums))
 
 
 def dataset_of(*paths: Path) -> Dataset:
@@ -76,3 +97,59 @@ def test_nothing_is_written(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     check(dataset_of(*files.values()))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_without_decoding_only_missing_files_are_found(tmp_path):
+    files = write_unreadable(tmp_path)
+    result = check(dataset_of(files["missing.jpg"], files["text.jpg"]), decoding=False)
+    assert [Path(item.path).name for item in result.missing] == ["missing.jpg"]
+    assert (result.unreadable, result.modes, result.decoded) == ((), {}, False)
+
+
+def test_counts_and_checksums_are_compared_with_the_published_ones(tmp_path):
+    write_readable(tmp_path)
+    (tmp_path / "list.txt").write_text("plain.png plain.bmp")
+    md5, sha256 = (f"{kind}:{hashlib.new(kind, b'plain.png plain.bmp').hexdigest()}" for kind in ("md5", "sha256"))
+    right = check_source(publish({"database": 2, "queries": 0}, list_txt=sha256), tmp_path)
+    assert right.facts == (Fact("database", 2, 2), Fact("queries", 0, 0), Fact("list.txt", sha256, sha256))
+    assert right.ok
+    wrong = check_source(publish({"database": 3}, list_txt="md5:0"), tmp_path)
+    assert wrong.facts == (Fact("database", 3, 2), Fact("list.txt", "md5:0", md5))
+    assert not wrong.ok
+    assert wrong.published.downloads == ("list.txt of a page, to ROOT",)
+
+
+def test_a_file_that_is_not_there_has_no_checksum_and_one_in_a_folder_below_has(tmp_path):
+    (tmp_path / "list.txt").touch()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "b.txt").touch()
+    empty = f"md5:{hashlib.md5(b'').hexdigest()}"
+    found = check_source(publish({}, a_txt="md5:0", b_txt=empty), tmp_path)
+    assert found.facts == (Fact("a.txt", "md5:0", None), Fact("b.txt", empty, empty))
+    assert not found.ok
+
+
+def test_a_data_set_that_is_not_there_says_what_to_download(tmp_path):
+    with pytest.raises(ManifestError, match="no list in") as caught:
+        check_source(publish({}), tmp_path)
+    assert "list.txt of a page, to ROOT" in caught.value.fix
+    assert "check the path" in caught.value.fix
+    assert caught.value.expected == "list.txt"
+
+
+def test_all_that_judgements_hold_is_counted():
+    refs = tuple(ImageRef(name, Path(name), attributes={"label": name[0]}) for name in ("a1", "a2", "b1"))
+    truth = {
+        "q": Judgement({"a1": 2, "a2": 0}, frozenset({"b1"}), {"a1": (0, 0, 1, 1)}),
+        "r": Judgement({}, frozenset({"a1", "a2"})),
+    }
+    queries = tuple(ImageRef(name, Path(name)) for name in truth)
+    assert count(Dataset("test", refs, queries, truth)) == {
+        "database": 3,
+        "queries": 2,
+        "queries_with_truth": 1,
+        "labels": 2,
+        "positives": 1,
+        "ignored": 3,
+        "boxes": 1,
+    }

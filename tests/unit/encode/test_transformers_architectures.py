@@ -112,3 +112,12 @@ def test_patches_that_do_not_tile_the_makers_size_are_allowed():
             for model in ("google/siglip-so400m-patch14-384", "google/siglip-base-patch16-224")
         }
     assert [(one.size, one.cell, one.whole) for one in shown.values()] == [(384, 14, False), (224, 16, True)]
+
+
+def test_the_catalogue_says_the_same_of_a_licence():
+    from resight.encode.models import catalogue
+
+    for model in catalogue().values():
+        if model.encoder.name == "transformers":
+            known = read_table()[str(model.encoder.settings["model"])]
+            assert (known.licence, known.gated) == (model.licence, model.gated)

@@ -1,6 +1,6 @@
 """`resight eval`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +10,10 @@ from resight.apps import terminal
 from resight.apps.commands.adding import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Set
 
 if TYPE_CHECKING:
+    from resight.evaluate.bench import Extras
     from resight.evaluate.table import Table
     from resight.types import Recipe
 
-STYLES = {"best": "bold", "second": "underline"}
 NAMED = 3  # recipes that a title names
 
 
@@ -53,14 +53,38 @@ def evaluate(
     by: Annotated[
         str, typer.Option(help="Also show the figures for each value of this attribute of the queries.")
     ] = "set",
+    strata: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Also show the figures by these properties of the positives: size,centre,brightness,clutter, or "
+            "any attribute.",
+            show_default=False,
+        ),
+    ] = "",
+    bins: Annotated[int, typer.Option(min=1, help="Bins of about equal count that --strata cuts positives into.")] = 5,
+    relight: Annotated[
+        str,
+        typer.Option(
+            metavar="FACTORS",
+            help="Measure again with the L of every image multiplied, e.g. 0.2,0.6,1.0,1.4,1.8.",
+            show_default=False,
+        ),
+    ] = "",
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write figures, recipe and every query.")] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write tables and charts as a page.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page: tables, charts, pictures of queries, a map.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,
 ) -> None:
     """Measure recipes on a data set with known truth: every row and every alternative that they hold, in one table."""
+    from resight.apps.commands.reporting import list_strata, print_table, write
     from resight.encode.feature_cache import FeatureCache, find_folder
-    from resight.evaluate import table as tables
+    from resight.evaluate.bench import Extras
+    from resight.evaluate.records import parse
 
+    layers = tuple(name.strip() for name in strata.split(",") if name.strip())
     with terminal.progress("evaluating") as progress:
         table, values = _measure(
             recipes,
@@ -71,21 +95,18 @@ def evaluate(
             steps,
             loss,
             metric,
+            relight,
             progress,
+            extras=Extras(layers, bins, map=html is not None),
             keep=keep,
             cache=None if no_cache else FeatureCache(cache or find_folder(), int(cache_size * GIGABYTE)),
             by=by,
         )
-    _print(table)
-    texts: tuple[tuple[Path | None, Callable[[], str]], ...] = (
-        (json, lambda: tables.to_json(values)),
-        (html, lambda: tables.to_html(table)),
-        (latex, lambda: tables.to_latex(table)),
-    )
-    for path, text in texts:
-        if path is not None:
-            terminal.write_text(path, text())
-            print(f"wrote {path}")
+    records = parse(values)
+    tables = [table, *list_strata(records, metric)]
+    for part in tables:
+        print_table(part)
+    write(tables, records, values, metric, json=json, html=html, markdown=markdown, latex=latex)
 
 
 def _measure(
@@ -97,16 +118,34 @@ def _measure(
     steps: str | None,
     loss: float | None,
     metric: str,
+    light: str,
     progress: terminal.Bar,
+    extras: "Extras",
     **how: Any,
 ) -> tuple["Table", dict[str, Any]]:
     """The table for people and the values for programs: of a curve, of many recipes, or of one."""
     from resight import recipe as recipes
     from resight.errors import InputError
     from resight.evaluate import comparison, curves, report, variants
+    from resight.evaluate.relight import relight
     from resight.evaluate.run import run
 
+    if light:
+        _refuse_together(curve, how.pop("keep"))
+        relit = relight(
+            _load_one(sources, presets, settings),
+            data,
+            _read_factors(light),
+            metric=metric,
+            progress=progress,
+            tell=progress.tell,
+            extras=extras,
+            **how,
+        )
+        return comparison.tabulate(relit), comparison.summarise_all(relit)
     if curve is not None:
+        if extras.strata:
+            raise InputError("a curve has no strata", expected="--curve or --strata", fix="leave one of them out")
         chosen = [step for step in (steps or "").split(",") if step.strip()]
         drawn = curves.build(curve, steps=chosen, loss=loss, metric=metric).draw(
             _load_one(sources, presets, settings), data, progress=progress, **how
@@ -119,10 +158,17 @@ def _measure(
     found = recipes.load_many(sources, settings, presets)
     if len(found) > 1:
         compared = variants.compare(
-            found, data, name=_name(sources, presets), metric=metric, progress=progress, tell=progress.tell, **how
+            found,
+            data,
+            name=_name(sources, presets),
+            metric=metric,
+            progress=progress,
+            tell=progress.tell,
+            extras=extras,
+            **how,
         )
         return comparison.tabulate(compared), comparison.summarise_all(compared)
-    result = run(found[0], data, progress=progress, **how)
+    result = run(found[0], data, progress=progress, extras=extras, **how)
     return report.tabulate(result), report.summarise(result)
 
 
@@ -152,23 +198,24 @@ def _name(sources: Sequence[str], presets: Sequence[str]) -> str:
     return list_names(sources) if len(sources) > 1 else ""
 
 
-def _print(table: "Table") -> None:
-    """The table, what it says, and what its figures mean; marks and their legend on a terminal alone."""
-    from resight.evaluate.table import LEGEND, NOT_MEASURED, explain_absent, split_figure
+def _read_factors(words: str) -> list[float]:
+    from resight.errors import InputError
 
-    styles = {
-        (row, column): (len(split_figure(table.rows[row][column])[0]), STYLES[mark])
-        for (row, column), mark in table.marks.items()
-    }
-    terminal.print_table(table.title, table.columns, table.rows, range(1, len(table.columns)), styles)
-    if table.answer:
-        print(f"\n{table.answer}\n")
-    if table.absent:
-        print(f"\n{NOT_MEASURED}:")
-    for line in explain_absent(table):
-        print(f"  {terminal.clean(line)}")
-    if table.absent:
-        print()
-    legend = [LEGEND] if table.marks and terminal.console().is_terminal else []
-    for note in (*legend, *table.notes):
-        print(f"  {note}")
+    try:
+        return [float(word) for word in words.split(",") if word.strip()]
+    except ValueError as error:
+        raise InputError(
+            "--relight takes numbers", expected="e.g. 0.2,0.6,1.0,1.4,1.8", actual=words, fix="give such a list"
+        ) from error
+
+
+def _refuse_together(curve: str | None, keep: Path | None) -> None:
+    from resight.errors import InputError
+
+    if curve is not None or keep is not None:
+        raise InputError(
+            "--relight measures other images than the data set's",
+            expected="neither --curve nor --keep beside it",
+            actual="--curve" if curve is not None else "--keep",
+            fix="leave it out",
+        )

@@ -114,17 +114,27 @@ def list_data(json: Json = False) -> None:
 def check_data(
     name: Annotated[str, typer.Argument(help="A data set by name, or folder or manifest.")],
     root: Annotated[Path, typer.Argument(help="Where it is.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the data set.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Look only whether the images are there, and decode none.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """A dry run over a data set: counts, missing files, duplicates, unreadable images. Writes nothing."""
+    from resight import recipe as recipes
     from resight.data import sets
-    from resight.data.check import check
+    from resight.data.check import check_source
 
-    dataset = sets.build(name).load(root)
+    chosen: dict[str, object] = {}
+    for setting in settings or ():
+        recipes.apply(chosen, setting)
     with terminal.progress("checking") as report_progress:
-        found = check(dataset, progress=report_progress)
+        found = check_source(sets.build(name, **chosen), root, decoding=not quick, progress=report_progress)
     if json:
-        terminal.print_json({"ok": found.ok, **terminal.plain(found)})
+        facts = [{**terminal.plain(fact), "ok": fact.ok} for fact in found.facts]
+        terminal.print_json({"ok": found.ok, **terminal.plain(found), "facts": facts})
     else:
         _print_check(name, found)
     if not found.ok:
@@ -134,18 +144,36 @@ def check_data(
 def _print_check(name: str, found: "DataCheck") -> None:
     print(f"{name}: {found.database:,} database images")
     print(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
-    print(f"labels {found.labels:,}, with a position {found.with_position:,}, turned by EXIF {found.rotated:,}")
-    print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
+    print(f"labels {found.labels:,}")
+    if found.decoded:
+        print(f"with a position {found.with_position:,}, turned by EXIF {found.rotated:,}")
+        print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
     if found.smallest and found.largest:
         print(f"sizes {found.smallest[0]}×{found.smallest[1]} to {found.largest[0]}×{found.largest[1]} pixels")
     for label, items in (("missing", found.missing), ("unreadable", found.unreadable), ("skipped", found.skipped)):
         print(f"{label} {len(items):,}")
         for item in items[: terminal.SHOWN]:
             print(f"  {item.path}: {item.reason}")
-    print(f"exact duplicates {len(found.duplicates):,} groups")
+    if found.decoded:
+        print(f"exact duplicates {len(found.duplicates):,} groups")
     for group in found.duplicates[: terminal.SHOWN]:
         print(f"  {', '.join(group)}")
-    print("all images can be used" if found.ok else "some images cannot be used")
+    images_ok = not (found.missing or found.unreadable or found.skipped)
+    for fact in found.facts:
+        verdict = "as published" if fact.ok else f"NOT as published: {_tell(fact.published)}"
+        print(f"{fact.name} {'no such file' if fact.found is None else _tell(fact.found)}, {verdict}")
+    if found.published and not found.ok:
+        print(f"to download by hand ({found.published.licence}):")
+        for download in found.published.downloads:
+            print(f"  {download}")
+    if images_ok:
+        print("all images can be used" if found.decoded else "all images are there; none was decoded")
+    else:
+        print("some images cannot be used")
+
+
+def _tell(fact: int | str) -> str:
+    return f"{fact:,}" if isinstance(fact, int) else fact
 
 
 def _size(folder: Path) -> int:

@@ -12,16 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from resight.data.manifest_cells import Place
 from resight.data.manifest_rows import SUFFIXES, Row, read_rows
+from resight.data.nearby import Places
 from resight.errors import ManifestError
-from resight.geodesy import metres_between
 from resight.types import Dataset, ImageRef, Judgement
-
-METRES_A_DEGREE = 110_000.0  # of latitude, a little less than the truth, so that no neighbour is lost
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class ManifestSource:
         database = tuple(row.ref for row in rows if row.role != "query")
         known = frozenset(ref.id for ref in database)
         labels = _group_by_label(database)
-        places = _Places.of(database)
+        places = Places.of(database)
         judgements: dict[str, Judgement] = {}
         for row in rows:
             _check_ids(row, known, path)
@@ -82,7 +77,7 @@ def _check_ids(row: Row, known: frozenset[str], path: Path) -> None:
                 raise Place(path, row.line).refuse(problem, "ids of database rows", repr(id), fix)
 
 
-def _judge(row: Row, labels: Mapping[str, Mapping[str, int]], places: "_Places", within: float) -> Judgement:
+def _judge(row: Row, labels: Mapping[str, Mapping[str, int]], places: Places, within: float) -> Judgement:
     id, attributes = row.ref.id, row.ref.attributes
     if row.positives is not None:
         grades: Mapping[str, int] = row.positives
@@ -121,26 +116,3 @@ class _Others(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self._members) - (self._left_out in self._members)
-
-
-@dataclass(frozen=True)
-class _Places:
-    """Database images with a position, by latitude, so that a query looks at its own band of latitude only."""
-
-    ids: tuple[str, ...]
-    lats: NDArray[np.float64]
-    lons: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, database: tuple[ImageRef, ...]) -> "_Places":
-        placed = [ref for ref in database if "lat" in ref.attributes]
-        placed.sort(key=lambda ref: float(ref.attributes["lat"]))
-        lats = np.array([ref.attributes["lat"] for ref in placed], np.float64)
-        lons = np.array([ref.attributes["lon"] for ref in placed], np.float64)
-        return cls(tuple(ref.id for ref in placed), lats, lons)
-
-    def within(self, lat: float, lon: float, metres: float) -> list[str]:
-        margin = metres / METRES_A_DEGREE
-        first, last = np.searchsorted(self.lats, (lat - margin, lat + margin + 1e-9))
-        distances = metres_between(lat, lon, self.lats[first:last], self.lons[first:last])
-        return [self.ids[first + row] for row in np.flatnonzero(distances <= metres)]

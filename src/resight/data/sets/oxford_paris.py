@@ -23,13 +23,18 @@ from resight.types import Dataset, ImageRef, Judgement, Skipped
 PREFIX = "oxc1_"  # Oxford's query files have it before the names of images
 QUERY = "_query.txt"
 DAMAGED = frozenset(
-    f"paris_{name}"
-    for name in (
-        "louvre_000136 louvre_000146 moulinrouge_000422 museedorsay_001059 notredame_000188 pantheon_000284 "
-        "pantheon_000960 pantheon_000974 pompidou_000195 pompidou_000196 pompidou_000201 pompidou_000467 "
-        "pompidou_000640 sacrecoeur_000299 sacrecoeur_000330 sacrecoeur_000353 triomphe_000662 triomphe_000833 "
-        "triomphe_000863 triomphe_000867"
-    ).split()
+    f"paris_{landmark}_{number:06d}"
+    for landmark, numbers in {
+        "louvre": (136, 146),
+        "moulinrouge": (422,),
+        "museedorsay": (1059,),
+        "notredame": (188,),
+        "pantheon": (284, 960, 974),
+        "pompidou": (195, 196, 201, 467, 640),
+        "sacrecoeur": (299, 330, 353),
+        "triomphe": (662, 833, 863, 867),
+    }.items()
+    for number in numbers
 )
 PUBLISHED = {
     "oxford5k": Published(

@@ -50,8 +50,9 @@ class MicroAveragePrecision:
         pairs = _count_pairs(queries, counts, -levels)
         above = np.cumsum(at_level, axis=1)
         precision = np.divide(above, pairs, out=pairs, where=pairs > 0)
-        wanted = counts @ positives
-        return np.divide((at_level * precision).sum(axis=1), wanted, out=np.full(len(counts), np.nan), where=wanted > 0)
+        wanted = (counts @ positives).astype(np.float64)
+        summed = (at_level * precision).sum(axis=1)
+        return np.asarray(np.divide(summed, wanted, out=np.full(len(counts), np.nan), where=wanted > 0))
 
 
 def _gather_positives(queries: Iterable[Pairs]) -> tuple[NDArray[np.float64], IntArray, IntArray]:

@@ -1,0 +1,154 @@
+"""Mapillary Street-Level Sequences (Warburg et al., CVPR 2020) in, a Dataset of the same places out.
+
+    root/train_val/CITY/query/      raw.csv (key, lon, lat, ca, pano), postprocessed.csv (key, easting, northing, night,
+    root/train_val/CITY/database/   view_direction, …), seq_info.csv (key, sequence_key, frame_number),
+    root/test/CITY/…                subtask_index.csv (key, all, s2w, …), images/KEY.jpg
+
+The same place is what was taken at most `radius` metres away, in the plane of easting and northing, or by great circles
+where a city has lon and lat alone. With `heading`, the cameras may also differ by at most so many degrees. As the
+makers do it: panoramas are left out; queries without a positive are left out; the split "val" takes the images that
+subtask_index.csv marks for `subtask`, "train" takes all of them where the subtask is "all". The cities of the test
+split come without positions. Only the tables are read: `resight data check` tells which images are missing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from resight.data.msls_tables import Photo, read_side
+from resight.data.nearby import Places, Points
+from resight.data.sets import Published, find_root
+from resight.errors import ManifestError, RecipeError
+from resight.plugins import check_range
+from resight.types import Dataset, ImageRef, Judgement
+
+CITIES = {
+    "train": (
+        *("trondheim", "london", "boston", "melbourne", "amsterdam", "helsinki", "tokyo", "toronto", "saopaulo"),
+        *("moscow", "zurich", "paris", "bangkok", "budapest", "austin", "berlin", "ottawa", "phoenix", "goa"),
+        *("amman", "nairobi", "manila"),
+    ),
+    "val": ("cph", "sf"),
+    "test": ("miami", "athens", "buenosaires", "stockholm", "bengaluru", "kampala"),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    cities: tuple[str, ...] = ()  # none named: all of the split
+    split: Literal["train", "val", "test"] = "val"
+    radius: float = 25.0  # metres
+    heading: float | None = None  # degrees that the cameras of the same place may differ by; None: any
+    subtask: Literal["all", "s2w", "w2s", "o2n", "n2o", "d2n", "n2d"] = "all"
+    panoramas: bool = False  # they stay
+    unmatched: bool = False  # queries without a positive stay
+    queries: int = 0  # so many, chosen at random out of all cities; 0: all
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_range("radius", self.radius, 0)
+        check_range("queries", self.queries, 0)
+        if self.heading is not None:
+            check_range("heading", self.heading, 0, 180)
+
+
+def build(config: Config) -> "MslsSource":
+    return MslsSource(config)
+
+
+@dataclass(frozen=True)
+class MslsSource:
+    config: Config
+
+    @property
+    def published(self) -> Published:
+        standard = replace(self.config, seed=0) == Config()
+        return Published(
+            counts={"database": 18_871, "queries": 740} if standard else {},
+            downloads=(
+                "metadata.zip of https://www.mapillary.com/dataset/places, unpacked to ROOT/train_val/ and ROOT/test/",
+                "images_vol_1.zip to images_vol_6.zip and the patches of the same, unpacked over it",
+            ),
+            licence="CC BY-NC-SA 4.0, under the terms on the makers' page",
+        )
+
+    def load(self, root: Path) -> Dataset:
+        config = self.config
+        cities = config.cities or CITIES[config.split]
+        root = find_root(root, "msls", _name_folder(cities[0]))
+        parts = [_read_city(root / _name_folder(city), config) for city in cities]
+        queries = [(query, judgement) for part in parts for query, judgement in part.queries]
+        if config.queries:
+            queries = _draw(queries, config.queries, np.random.default_rng(config.seed))
+        return Dataset(
+            f"msls {', '.join(cities)}" + (f", {config.subtask}" if config.subtask != "all" else ""),
+            tuple(ref for part in parts for ref in part.database),
+            tuple(ref for ref, _ in queries),
+            {ref.id: judgement for ref, judgement in queries},
+        )
+
+
+@dataclass(frozen=True)
+class City:
+    database: tuple[ImageRef, ...]
+    queries: tuple[tuple[ImageRef, Judgement], ...]
+
+
+def _read_city(folder: Path, config: Config) -> City:
+    subtask = config.subtask if config.split != "train" or config.subtask != "all" else None
+    database, queries = (read_side(folder / side, subtask, config.panoramas) for side in ("database", "query"))
+    if not database:
+        raise ManifestError(
+            f"no image of {folder} is left for the database",
+            expected=f"images of the subtask {config.subtask!r}{'' if config.panoramas else ' that are no panoramas'}",
+            actual="none",
+            fix="choose another subtask, or panoramas = true",
+        )
+    near = _find_near(database, queries, config.radius)
+    judged = []
+    for query, rows in zip(queries, near, strict=True):
+        same = [row for row in rows if _look_alike(query, database[row], config.heading)]
+        if same or config.unmatched:
+            judged.append((query.ref, Judgement({database[row].ref.id: 1 for row in same})))
+    return City(tuple(photo.ref for photo in database), tuple(judged))
+
+
+def _find_near(database: Sequence[Photo], queries: Sequence[Photo], radius: float) -> list[list[int]]:
+    """For each query, the rows of the database within the radius."""
+    points = [photo.point for photo in database]
+    if all(point is not None for point in (*points, *(query.point for query in queries))):
+        known = [point for point in points if point is not None]
+        plane = Points.of([x for x, _ in known], [y for _, y in known])
+        return [plane.within(*query.point, radius).tolist() for query in queries if query.point is not None]
+    row_of = {photo.ref.id: row for row, photo in enumerate(database)}
+    places = Places.of([photo.ref for photo in database])
+    found = []
+    for query in queries:
+        lat, lon = (float(query.ref.attributes[name]) for name in ("lat", "lon"))
+        found.append(sorted(row_of[id] for id in places.within(lat, lon, radius)))
+    return found
+
+
+def _look_alike(one: Photo, other: Photo, heading: float | None) -> bool:
+    """Whether two cameras differ by no more than `heading` degrees; not when one is unknown."""
+    return heading is None or abs((one.heading - other.heading + 180) % 360 - 180) <= heading
+
+
+def _draw(
+    queries: Sequence[tuple[ImageRef, Judgement]], count: int, rng: np.random.Generator
+) -> list[tuple[ImageRef, Judgement]]:
+    if count > len(queries):
+        raise RecipeError(
+            f"there are not {count} queries",
+            expected=f"at most {len(queries)}",
+            actual=str(count),
+            fix="ask for fewer, or 0 for all",
+        )
+    return [queries[row] for row in sorted(rng.permutation(len(queries))[:count])]
+
+
+def _name_folder(city: str) -> str:
+    return f"{'test' if city in CITIES['test'] else 'train_val'}/{city}"

@@ -1,0 +1,79 @@
+"""Files in which data sets come with their truth: JSON (`read_json`), CSV (`read_table`), boxes (`read_boxes`).
+
+What cannot be read is refused with the file, and the line where there is one.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from resight.errors import ManifestError
+from resight.types import Box
+
+
+def read_json(path: Path, fix: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise refuse_file(path, "valid JSON in UTF-8", error, fix) from error
+
+
+def read_table(path: Path, columns: Sequence[str], fix: str) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """The rows of a CSV file with a header that has `columns`, each with the number of its line."""
+    expected = f"a CSV table with the columns {', '.join(columns)}"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if missing := [name for name in columns if name not in header]:
+                problem = f"{path} has no column {', '.join(missing)}"
+                raise ManifestError(problem, expected=expected, actual=", ".join(header)[:300] or "nothing", fix=fix)
+            for row in reader:
+                if row and len(row) != len(header):
+                    actual = f"{len(row)} cells for {len(header)} columns"
+                    problem = f"{path}, line {reader.line_num}: the row has not one cell a column"
+                    raise ManifestError(problem, expected=expected, actual=actual, fix=fix)
+                if row:
+                    yield reader.line_num, dict(zip(header, row, strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise refuse_file(path, expected, error, fix) from error
+
+
+def read_boxes(path: Path, fix: str) -> list[Box]:
+    """Boxes from a text with one "x y width height" a line; none where there is no such file."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise refuse_file(path, "one box a line", error, fix) from error
+    boxes: list[Box] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            x, y, width, height = (float(cell) for cell in line.replace(",", " ").split())
+        except ValueError:
+            x = y = width = height = float("nan")
+        if not (width > 0 and height > 0 and abs(x) < float("inf") and abs(y) < float("inf")):
+            raise ManifestError(
+                f"{path}, line {number}: not a box",
+                expected="x y width height in pixels, width and height above 0",
+                actual=line[:100],
+                fix=fix,
+            )
+        boxes.append((x, y, x + width, y + height))
+    return boxes
+
+
+def surround(boxes: Sequence[Box]) -> Box:
+    """The smallest box around all."""
+    x0, y0, x1, y1 = zip(*boxes, strict=True)
+    return min(x0), min(y0), max(x1), max(y1)
+
+
+def refuse_file(path: Path, expected: str, error: Exception, fix: str) -> ManifestError:
+    actual = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+    return ManifestError(f"{path} cannot be read", expected=expected, actual=actual[:300], fix=fix)

@@ -1,0 +1,242 @@
+"""TREC files: rankings of any origin in and out, and judgements.
+
+    run     query Q0 image rank score tag       one line for each image of each ranking
+    qrels   query 0 image grade                 one line for each judged pair
+
+Conventions:
+
+- Fields stand between white space. In a line with as many tabs as the format has gaps, they stand between the tabs,
+  so that ids may hold spaces; `write_run` writes such lines for such ids. Empty lines are passed over.
+- A ranking is ordered by score, highest first; equal scores by rank, then by their order in the file. (trec_eval, which
+  looks at no rank, orders equal scores by id.)
+- A grade above 0 is a positive, 0 is none, and below 0 the image is ignored: it leaves the ranking.
+- Lines of a query may stand anywhere in the file. Only where they stand is remembered, 24 bytes for each stretch of
+  lines of the same query: a sorted file takes next to nothing, a shuffled one 24 bytes a line.
+
+What breaks the format is refused, with the number of its line.
+"""
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from resight.errors import InputError, ManifestError, StorageError
+from resight.types import Judgement
+
+RUN = ("query", "Q0", "image", "rank", "score", "tag")
+QRELS = ("query", "0", "image", "grade")
+IGNORED = -1  # the grade that `write_qrels` gives to ignored images
+BOM = b"\xef\xbb\xbf"
+
+Scored = tuple[str, Sequence[str], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A run file whose rankings are read one query at a time, each time it is iterated."""
+
+    path: Path
+    stretches: "dict[str, array[int]]" = field(repr=False)  # query → offset, bytes and first line of each stretch
+
+    def __iter__(self) -> Iterator[Scored]:
+        for query in self.stretches:
+            yield self.read(query)
+
+    def __len__(self) -> int:
+        return len(self.stretches)
+
+    def read(self, query: str) -> Scored:
+        """Query, ids best first, and their scores [n] float64."""
+        lines = list(self._lines(query))
+        ids = [line[0] for line in lines]
+        scores = np.array([line[2] for line in lines])
+        order = np.lexsort((np.array([line[1] for line in lines]), -scores))  # stable: then by their order in the file
+        _refuse_twins(self.path, query, ids, [line[3] for line in lines])
+        return query, [ids[place] for place in order], scores[order]
+
+    def _lines(self, query: str) -> Iterator[tuple[str, int, float, int]]:
+        """Image, rank, score and line number."""
+        stretches = self.stretches[query]
+        with self.path.open("rb") as file:
+            for start in range(0, len(stretches), 3):
+                offset, length, line = stretches[start : start + 3]
+                file.seek(offset)
+                for number, text in enumerate(file.read(length).split(b"\n"), start=line):
+                    if text.strip():
+                        fields = _split(self.path, number, text, RUN)
+                        if fields[0] != query:
+                            _refuse_line(self.path, number, f"fields parted as before, of {query!r}", repr(fields[0]))
+                        yield fields[2], *_read_place(self.path, number, fields), number
+
+
+def open_run(path: Path) -> RunFile:
+    """Find each query's lines; what they hold is read, and refused, when the query is asked for."""
+    stretches: dict[str, array[int]] = {}
+    stretch, offset, mark = array("q"), 0, b""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = line.removeprefix(BOM) if number == 1 else line
+                start, offset = offset + len(line) - len(text), offset + len(line)
+                if text.strip():
+                    if not (mark and text.startswith(mark) and (mark[-1:] == b"\t" or b"\t" not in text)):
+                        query = _split(path, number, text, RUN)[0]
+                        mark = _mark(query, text)
+                        stretch = stretches.setdefault(query, array("q"))
+                        stretch.extend((start, 0, number))
+                    stretch[-2] = offset - stretch[-3]
+    except OSError as error:
+        raise _refuse_file(path, error) from error
+    if not stretches:
+        raise ManifestError(f"{path} holds no ranking", expected=" ".join(RUN), actual="no line", fix="give a run file")
+    return RunFile(path, stretches)
+
+
+def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str], ArrayLike]], tag: str = "resight") -> int:
+    """Write rankings (query, ids best first, their scores) as they come; how many there were.
+
+    Scores are written in full, so that reading gives the same ones. They may not rise along a ranking.
+    """
+    written = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal written
+        for query, ids, scores in rankings:
+            numbers = np.asarray(scores, dtype=np.float64)
+            if numbers.shape != (len(ids),) or not np.isfinite(numbers).all() or (numbers[1:] > numbers[:-1]).any():
+                raise InputError(
+                    f"the ranking of {query!r} cannot be written",
+                    expected=f"{len(ids)} finite scores, best first",
+                    actual=f"shape {numbers.shape}",
+                    fix="give one score for each id, not increasing",
+                )
+            for rank, (id, score) in enumerate(zip(ids, numbers.tolist(), strict=True), start=1):
+                yield _join((query, "Q0", id, str(rank), repr(score), tag))
+            written += 1
+
+    _write(path, lines())
+    return written
+
+
+def read_qrels(path: Path) -> dict[str, Judgement]:
+    """Query → what is true of it."""
+    grades: dict[str, dict[str, int]] = {}
+    lines: dict[tuple[str, str], int] = {}
+    try:
+        content = path.read_bytes().removeprefix(BOM)
+    except OSError as error:
+        raise _refuse_file(path, error) from error
+    for number, text in enumerate(content.split(b"\n"), start=1):
+        if not text.strip():
+            continue
+        query, _, id, grade = _split(path, number, text, QRELS)
+        if (query, id) in lines:
+            _refuse_line(path, number, "each pair judged once", f"{query} {id}, as in line {lines[query, id]}")
+        lines[query, id] = number
+        try:
+            grades.setdefault(query, {})[id] = int(grade)
+        except ValueError:
+            _refuse_line(path, number, "a whole number as the grade", repr(grade))
+    if not grades:
+        raise ManifestError(f"{path} judges nothing", expected=" ".join(QRELS), actual="no line", fix="give qrels")
+    return {
+        query: Judgement(
+            {id: grade for id, grade in judged.items() if grade >= 0},
+            frozenset(id for id, grade in judged.items() if grade < 0),
+        )
+        for query, judged in grades.items()
+    }
+
+
+def write_qrels(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> None:
+    """Boxes have no place in this format, and are left out."""
+    _write(
+        path,
+        (
+            _join((query, "0", id, str(grade)))
+            for query, judgement in judgements
+            for id, grade in ({**judgement.grades, **dict.fromkeys(sorted(judgement.ignored), IGNORED)}).items()
+        ),
+    )
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    """To a temporary name first, so that a reader never sees half a file."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _join(fields: Sequence[str]) -> str:
+    for text in fields:
+        if not text or set(text) & set("\t\r\n") or text.startswith("\ufeff"):
+            raise InputError(
+                f"{text!r} has no place in a TREC file",
+                expected="ids and tags that are not empty, without tabs and line breaks",
+                actual=repr(text),
+                fix="rename it",
+            )
+    gap = "\t" if any(text.split() != [text] for text in fields) else " "
+    return gap.join(fields)
+
+
+def _mark(query: str, line: bytes) -> bytes:
+    """What other lines of the query begin with, for a quick look; empty where there is no telling."""
+    name = query.encode()
+    gap = line[len(name) : len(name) + 1]
+    return name + gap if line.startswith(name) and gap in (b" ", b"\t") else b""
+
+
+def _split(path: Path, number: int, line: bytes, columns: Sequence[str]) -> list[str]:
+    text = line.rstrip(b"\r\n")
+    # Bytes, not text: only the white space of ASCII parts fields, and ids may hold any other.
+    fields = text.split(b"\t") if text.count(b"\t") == len(columns) - 1 else text.split()
+    if len(fields) != len(columns) or not all(fields):
+        _refuse_line(path, number, f"{len(columns)} fields: {' '.join(columns)}", f"{len(fields)} in {text[:80]!r}")
+    try:
+        return [part.decode() for part in fields]
+    except UnicodeDecodeError as error:
+        _refuse_line(path, number, "UTF-8", str(error))
+
+
+def _read_place(path: Path, number: int, fields: Sequence[str]) -> tuple[int, float]:
+    try:
+        rank, score = int(fields[3]), float(fields[4])
+    except ValueError:
+        _refuse_line(path, number, "a whole number as the rank, a number as the score", " ".join(fields[3:5]))
+    if not math.isfinite(score):
+        _refuse_line(path, number, "a finite score", fields[4])
+    return rank, score
+
+
+def _refuse_twins(path: Path, query: str, ids: Sequence[str], numbers: Sequence[int]) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for id, number in zip(ids, numbers, strict=True):
+        if id in first:
+            _refuse_line(path, number, f"each image once for {query!r}", f"{id!r}, as in line {first[id]}")
+        first[id] = number
+
+
+def _refuse_line(path: Path, number: int, expected: str, actual: str) -> NoReturn:
+    raise ManifestError(f"{path}, line {number}", expected=expected, actual=actual, fix="correct the line")
+
+
+def _refuse_file(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be read", expected="a text file", actual=str(error), fix="check the path")
