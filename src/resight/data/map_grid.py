@@ -66,7 +66,7 @@ class Grid:
         x, y = across / self.radius, up / self.radius
         z = np.sqrt(1 - x**2 - y**2)
         lat = np.radians(frame.lat)
-        lats = np.degrees(np.arcsin(z * np.sin(lat) + y * np.cos(lat)))
+        lats = np.degrees(np.arcsin(np.clip(z * np.sin(lat) + y * np.cos(lat), -1, 1)))
         lons = self.turn(frame.lon) + np.degrees(np.arctan2(x, z * np.cos(lat) - y * np.sin(lat)))
         rows = (self.north - lats) * (self.height / (self.north - self.south)) - 0.5
         columns = (lons - self.west) * (self.width / (self.east - self.west)) - 0.5

@@ -69,7 +69,7 @@ class FeatureCache:
                 f"cannot keep features in {self.folder}",
                 expected="a folder that can be written to, on a disk with space left",
                 actual=str(error),
-                fix="choose another folder or a smaller limit for the cache, or do without it",
+                fix="another folder or a smaller limit: --cache, --cache-size; or do without it: --no-cache",
             ) from error
 
     def count(self, found: int, computed: int) -> None:
@@ -82,20 +82,17 @@ class FeatureCache:
 
     def _count(self, size: int) -> None:
         with self._lock:
-            self._bytes = sum(entry.stat().st_size for entry in self._files()) if self._bytes is None else self._bytes
-            self._bytes += size
+            known = self._count_files() if self._bytes is None else self._bytes
+            self._bytes = known + size
             if self._bytes > self.limit:
                 self._bytes = self._drop_oldest()
 
+    def _count_files(self) -> int:
+        return sum(size for _, size, _ in self._list_files())
+
     def _drop_oldest(self) -> int:
         """Bytes that stay."""
-        known = []
-        for path in self._files():
-            try:
-                status = path.stat()
-            except FileNotFoundError:  # another process drops files too
-                continue
-            known.append((status.st_mtime, status.st_size, path))
+        known = self._list_files()
         total = sum(size for _, size, _ in known)
         now = time.time()
         for used, size, path in sorted(known):
@@ -106,8 +103,14 @@ class FeatureCache:
                 total -= size
         return total
 
-    def _files(self) -> Iterator[Path]:
-        return (path for path in self.folder.glob("??/*") if path.suffix in (".npz", ".tmp"))
+    def _list_files(self) -> list[tuple[float, int, Path]]:
+        """When each was used last, its bytes and its place."""
+        known = []
+        for path in self.folder.glob("??/*"):
+            with contextlib.suppress(FileNotFoundError):  # another process drops files too
+                status = path.stat()
+                known.append((status.st_mtime, status.st_size, path))
+        return known
 
 
 class Cached:

@@ -73,16 +73,20 @@ def t_test(values: ArrayLike, reference: ArrayLike) -> tuple[float, float]:
 
 def t_tails(t: float, freedom: float) -> float:
     """P(|T| ≥ |t|) of Student's distribution: I_x(ν/2, 1/2) at x = ν / (ν + t²)."""
-    return regularised_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    return regularised_beta(freedom / 2, 0.5, freedom / (freedom + t * t), t * t / (freedom + t * t))
 
 
-def regularised_beta(a: float, b: float, x: float) -> float:
-    """I_x(a, b), by Lentz's evaluation of its continued fraction (Abramowitz and Stegun 26.5.8)."""
-    if x <= 0 or x >= 1:
+def regularised_beta(a: float, b: float, x: float, rest: float | None = None) -> float:
+    """I_x(a, b), by Lentz's evaluation of its continued fraction (Abramowitz and Stegun 26.5.8).
+
+    `rest` is 1 − x, for callers who know it to more digits than the difference has.
+    """
+    left = 1 - x if rest is None else rest
+    if x <= 0 or left <= 0:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):  # the fraction converges fast on the other side
-        return 1 - regularised_beta(b, a, 1 - x)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+        return 1 - regularised_beta(b, a, left, x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(left)) / a
     return front / _evaluate_fraction(_beta_terms(a, b, x))
 
 

@@ -37,7 +37,8 @@ def test_positives_count_from_one(root):
 def test_boxes_of_positives_are_those_of_the_querys_object(root):
     judgements = load(root).judgements
     assert judgements[S1].boxes == {
-        **{"INSTRE-S1/01b/001.jpg": ALONE, "INSTRE-S1/01b/002.jpg": ALONE},
+        "INSTRE-S1/01b/001.jpg": ALONE,
+        "INSTRE-S1/01b/002.jpg": ALONE,
         "INSTRE-M/01/001.jpg": SECOND,  # the letter b: the second line
     }
     assert judgements[M].boxes == {"INSTRE-M/01/001.jpg": AROUND, "INSTRE-M/01/003.jpg": AROUND}

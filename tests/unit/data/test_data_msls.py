@@ -66,7 +66,7 @@ def test_a_subtask_takes_the_images_that_its_column_marks(root):
     dataset = load(root, subtask="d2n", cities=["cph"])
     assert [ref.id for ref in dataset.queries] == ["cph/query/cphq1"]
     assert dataset.queries[0].attributes["night"] is True
-    with pytest.raises(ManifestError, match="no image of .* is left"):
+    with pytest.raises(ManifestError, match=r"no image of .* is left"):
         load(root, subtask="s2w")
 
 
@@ -82,8 +82,15 @@ def test_attributes_come_from_all_tables(root):
     ref = load(root, cities=["london"], split="train").queries[1]
     assert ref.path == root / "train_val/london/query/images/londonq1.jpg"
     assert ref.attributes == {
-        **{"city": "london", "lat": 50.0001, "lon": 12.5, "heading": 190.0, "night": True, "frame": 8},
-        **{"sequence": "walk-query", "view": "Forward", "captured_at": "2018-05-30"},
+        "city": "london",
+        "lat": 50.0001,
+        "lon": 12.5,
+        "heading": 190.0,
+        "night": True,
+        "frame": 8,
+        "sequence": "walk-query",
+        "view": "Forward",
+        "captured_at": "2018-05-30",
     }
 
 

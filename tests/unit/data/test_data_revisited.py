@@ -70,7 +70,9 @@ def test_distractors_may_be_given_by_an_absolute_path(folder: Path):
 def test_distractors_that_are_not_there_are_refused(folder: Path):
     (folder / "none").mkdir()
     (folder / "empty.txt").touch()
-    for given in ("../none", "../empty.txt", "../nowhere"):
+    (folder / "twice.txt").write_text("0a1/0a1b.jpg\n0a1/0a1b.jpg\n")
+    (folder / "binary.txt").write_bytes(b"\xff\xfe")
+    for given in ("../none", "../empty.txt", "../nowhere", "../twice.txt", "../binary.txt"):
         with pytest.raises(InputError):
             sets.build("revisited", distractors=given).load(folder)
 

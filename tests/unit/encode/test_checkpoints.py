@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from resight.encode.networks.checkpoints import load_weights  # noqa: E402
+from resight.encode.networks.checkpoints import load_weights, read, unwrap  # noqa: E402
 from resight.errors import RecipeError  # noqa: E402
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_or_absent_file_is_refused(name: str, tmp_path: Path):
         path.write_bytes(content)
         with pytest.raises(RecipeError, match="cannot read the weights"):
             load_weights(make_network(), path)
-    with pytest.raises(RecipeError, match="cannot read the weights"):
+    with pytest.raises(RecipeError, match="there are no weights"):
         load_weights(make_network(), tmp_path / "absent" / name)
     with pytest.raises(RecipeError, match="cannot read the weights"):
         load_weights(make_network(), tmp_path)
@@ -144,3 +144,21 @@ def test_a_damaged_or_absent_file_is_refused(name: str, tmp_path: Path):
 def test_a_file_without_tensors_is_refused(found: Any, reason: str, tmp_path: Path):
     with pytest.raises(RecipeError, match=reason):
         load_weights(make_network(), save(found, tmp_path))
+
+
+def test_what_a_training_script_saves_beside_the_weights_does_no_harm(tmp_path: Path):
+    import argparse
+
+    path = tmp_path / "dino.pth"
+    saved = {"teacher": {"module.backbone.weight": torch.ones(2)}, "args": argparse.Namespace(lr=0.1), "epoch": 3}
+    torch.save(saved, path)
+    (tensor,) = unwrap(read(path), path).values()
+    assert tensor.tolist() == [1, 1]
+
+
+def test_a_file_that_is_not_there_is_told_from_a_damaged_one(tmp_path: Path):
+    with pytest.raises(RecipeError, match="there are no weights"):
+        read(tmp_path / "gone.safetensors")
+    (tmp_path / "broken.pth").write_text("hello")
+    with pytest.raises(RecipeError, match=r"actual: \w+Error"):
+        read(tmp_path / "broken.pth")

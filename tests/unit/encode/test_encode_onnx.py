@@ -131,7 +131,7 @@ def test_tokens_that_lie_on_no_grid_are_refused(tmp_path: Path):
 def test_what_is_no_network_of_pictures_is_refused(tmp_path: Path):
     with pytest.raises(MissingWeights, match="the setting model"):
         backbones.build("onnx")
-    with pytest.raises(MissingWeights, match="no file"):
+    with pytest.raises(RecipeError, match="no such file"):
         backbones.build("onnx", model=tmp_path / "absent.onnx")
     junk = tmp_path / "junk.onnx"
     junk.write_bytes(b"junk")

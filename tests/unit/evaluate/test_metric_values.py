@@ -1,6 +1,7 @@
 """Hand-worked values of every metric, and the errors of their names."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -8,16 +9,20 @@ import pytest
 from resight import plugins
 from resight.errors import RecipeError
 from resight.evaluate import metrics
-from resight.evaluate.metrics import build
+from resight.evaluate.metrics import RunMetric, build
+from resight.evaluate.metrics.locscore import LocScore
 
 # Ranks 1, 3 and 6 are hits; a fourth positive was not found.
-HITS = np.array([True, False, True, False, False, True])
+RANKS = (1, 3, 6)
 POSITIVES = 4
-OVERLAPS = np.array([0.35, 0.0, 0.5, 0.0, 0.0, 0.1])
+OVERLAPS = (0.35, 0.5, 0.1)
 
 
-def value(name: str, hits: np.ndarray = HITS, positives: int = POSITIVES) -> float:
-    return build(name).score(hits, positives, OVERLAPS if len(hits) == len(OVERLAPS) else np.ones(len(hits)))
+def value(name: str, ranks: Sequence[int] = RANKS, positives: int = POSITIVES) -> float:
+    metric = build(name)
+    assert not isinstance(metric, RunMetric)
+    overlaps = np.array(OVERLAPS) if ranks == RANKS else np.ones(len(ranks))
+    return metric.score(np.array(ranks, dtype=np.int64), positives, overlaps)
 
 
 @pytest.mark.parametrize(
@@ -50,36 +55,32 @@ def test_value_is_the_one_worked_by_hand(name: str, expected: float) -> None:
 
 
 def test_recall_is_zero_until_the_first_hit() -> None:
-    late = np.array([False, False, True])
-    assert value("recall@2", late, 1) == 0.0
-    assert value("recall@3", late, 1) == 1.0
+    assert value("recall@2", [3], 1) == 0.0
+    assert value("recall@3", [3], 1) == 1.0
 
 
 def test_trapezoid_counts_the_precision_above_a_late_first_hit_as_zero() -> None:
-    assert value("ap_trapezoid", np.array([False, True]), 1) == pytest.approx((0 / 1 + 1 / 2) / 2)
+    assert value("ap_trapezoid", [2], 1) == pytest.approx((0 / 1 + 1 / 2) / 2)
 
 
 def test_revisited_precision_is_capped_at_the_last_positive_when_all_are_found() -> None:
-    hits = np.array([True, False, True, False, False, False, False])
-    assert value("precision_revisited@1", hits, 2) == 1.0
-    assert value("precision_revisited@2", hits, 2) == 1 / 2
-    assert value("precision_revisited@10", hits, 2) == pytest.approx(2 / 3)
+    assert value("precision_revisited@1", [1, 3], 2) == 1.0
+    assert value("precision_revisited@2", [1, 3], 2) == 1 / 2
+    assert value("precision_revisited@10", [1, 3], 2) == pytest.approx(2 / 3)
 
 
 def test_revisited_precision_is_not_capped_while_a_positive_is_missing() -> None:
-    whole = np.array([True, True, False, False, False, True])
-    assert value("precision_revisited@4", whole, 3) == 2 / 4
-    assert value("precision_revisited@4", whole[:4], 3) == 2 / 4
+    assert value("precision_revisited@4", [1, 2, 6], 3) == 2 / 4
+    assert value("precision_revisited@4", [1, 2], 3) == 2 / 4
 
 
 @pytest.mark.parametrize("name", ["ap", "ap_trapezoid", "ap@3", "recall@3", "recall_fraction@3", "precision@3"])
 def test_nothing_found_is_zero(name: str) -> None:
-    assert value(name, np.zeros(4, dtype=bool), 2) == 0.0
-    assert value(name, np.zeros(0, dtype=bool), 2) == 0.0
+    assert value(name, [], 2) == 0.0
 
 
 def test_threshold_that_is_met_exactly_counts() -> None:
-    assert build("locscore@0.7").score(np.array([True]), 1, np.array([7 / 10])) == 1.0
+    assert LocScore(0.7).score(np.array([1]), 1, np.array([7 / 10])) == 1.0
 
 
 def test_every_metric_of_the_folder_states_a_convention() -> None:

@@ -82,7 +82,7 @@ def encoders(
         ]
         for entry in found
     ]
-    columns = ("name", "family", "dims", "tokens", "size", "weights", "licence", "ready")
+    columns = ("name", "family", "dims", "tokens", "parameters", "weights", "licence", "ready")
     terminal.print_table(
         "Encoders", (*columns, *(["images/s"] if measure else [])), rows, right=(2, 3, 4, 8) if measure else (2, 3, 4)
     )

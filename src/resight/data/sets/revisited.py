@@ -120,20 +120,24 @@ def _parse_box(table: Mapping[str, Any], query: str, path: Path) -> Box:
 def _list_distractors(root: Path, given: Path) -> Iterator[ImageRef | Skipped]:
     """A folder is walked; a list holds one file a line, relative to the folder `jpg` beside it, or else to its own."""
     place = root / given
-    if place.is_file():
-        folder = place.parent / "jpg" if (place.parent / "jpg").is_dir() else place.parent
-        with place.open(encoding="utf-8") as lines:
-            found: Iterator[ImageRef | Skipped] = iter(
-                [ImageRef(name, folder / name) for line in lines if (name := line.strip())]
-            )
-    else:
-        found = walk(place)
-    empty = True
+    found = _read_list(place) if place.is_file() else list(walk(place))
+    ids = [item.id for item in found if isinstance(item, ImageRef)]
+    if not ids or len(set(ids)) < len(ids):
+        actual = f"{len(ids):,} names, {len(set(ids)):,} of them different"
+        raise _refuse(place, "these are no distractors", "a folder of images, or a list of their names", actual)
     for item in found:
-        empty = False
         yield ImageRef(f"distractors/{item.id}", item.path) if isinstance(item, ImageRef) else item
-    if empty:
-        raise _refuse(place, "there are no distractors", "a folder of images, or a list of their names", "nothing")
+
+
+def _read_list(path: Path) -> Sequence[ImageRef | Skipped]:
+    folder = path.parent / "jpg" if (path.parent / "jpg").is_dir() else path.parent
+    try:
+        names = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refuse(
+            path, "the list of distractors cannot be read", "one name a line, in UTF-8", str(error)
+        ) from error
+    return [ImageRef(name.strip(), folder / name.strip()) for name in names if name.strip()]
 
 
 def _refuse(path: Path, problem: str, expected: str, actual: str) -> ManifestError:

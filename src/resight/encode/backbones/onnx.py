@@ -63,12 +63,19 @@ def build(config: Config) -> "OnnxNetwork":
 
 
 def find_weights(config: Config) -> Path:
-    if config.model is not None and config.model.is_file():
-        return config.model
+    if config.model is not None:
+        if config.model.is_file():
+            return config.model
+        raise RecipeError(
+            f"there is no network {config.model}",
+            expected="an ONNX file",
+            actual="a folder" if config.model.is_dir() else "no such file",
+            fix="check the setting `model`",
+        )
     raise MissingWeights(
         "the encoder onnx needs a file",
         expected="the setting model, the path of an ONNX file",
-        actual="none" if config.model is None else f"no file {config.model}",
+        actual="none",
         fix='encoder = { name = "onnx", model = "FILE" }',
     )
 

@@ -60,7 +60,7 @@ class Pooled:
 
     def _pool(self, features: Features) -> FloatArray:
         if self._config.pooling != "head":
-            return pool(features.patches, features.cls, self._config)
+            return pool(features.patches, features.cls, self._config, features.head is not None)
         if features.head is None:
             raise RecipeError(
                 "the pooling 'head' needs a network that makes one vector itself, and this encoder does not",
@@ -71,16 +71,16 @@ class Pooled:
         return features.head
 
 
-def pool(patches: FloatArray, cls: FloatArray | None, config: Config) -> FloatArray:
-    """Patches [B, N, D] and CLS [B, D] → [B, D], not yet normalised."""
+def pool(patches: FloatArray, cls: FloatArray | None, config: Config, has_head: bool = False) -> FloatArray:
+    """Patches [B, N, D] and CLS [B, D] → [B, D], not yet normalised; `has_head` is only for what an error proposes."""
     tokens = patches
     if config.include_cls or config.pooling in ("cls", "mean_all"):
         if cls is None:
             raise RecipeError(
                 f"the pooling {config.pooling!r} needs a CLS token, and this encoder has none",
-                expected="mean, max or gem without include_cls, or an encoder with a CLS token: a ViT",
+                expected=f"{'head, ' if has_head else ''}mean, max or gem without include_cls, or an encoder with a CLS token",
                 actual="patches alone",
-                fix="e.g. pooling = 'mean'",
+                fix=f"e.g. pooling = {'head' if has_head else 'mean'!r}",
             )
         if config.pooling == "cls":
             return cls

@@ -126,7 +126,7 @@ def refuse_without(wanted: str, missing: str, usable: Sequence[str]) -> RecipeEr
     """The error for a strategy that an encoder has not the means for; `usable` are those that need no such thing."""
     return RecipeError(
         f"{wanted!r} needs {missing}, and this encoder gives none",
-        expected=f"one of {', '.join(usable)}, or an encoder with {missing} such as onnx_vit",
+        expected=f"one of {', '.join(usable)}, or an encoder with {missing}: a ViT, its setting attention left at true",
         actual=wanted,
         fix=f"e.g. {usable[-1]!r}",
     )

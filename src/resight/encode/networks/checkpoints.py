@@ -7,6 +7,7 @@ network's own names, such as "module.backbone."; of several copies of the networ
 Heads that the network does not have are left out.
 """
 
+import argparse
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -98,16 +99,25 @@ def refuse_misfit(
 
 def read(path: Path) -> Mapping[str, object]:
     try:
-        found = (
-            load_file(path)
-            if path.suffix == ".safetensors"
-            else torch.load(path, map_location="cpu", weights_only=True)
-        )
+        # Training scripts save their options beside the weights: a plain holder of values.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            found = (
+                load_file(path)
+                if path.suffix == ".safetensors"
+                else torch.load(path, map_location="cpu", weights_only=True)
+            )
+    except FileNotFoundError as error:
+        raise RecipeError(
+            f"there are no weights {path}",
+            expected="a .safetensors or .pth file",
+            actual="no such file",
+            fix="check the setting `weights`",
+        ) from error
     except Exception as error:  # a damaged file may fail in any way at all while it is unpickled
         raise RecipeError(
             f"cannot read the weights {path}",
             expected="a .safetensors file, or a .pth file that holds tensors alone",
-            actual=str(error).partition("\n")[0] or type(error).__name__,
+            actual=f"{type(error).__name__}: {error}".partition("\n")[0],
             fix="check the path; save a state dict of tensors, best as .safetensors",
         ) from error
     if not isinstance(found, Mapping):

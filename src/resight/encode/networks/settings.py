@@ -30,7 +30,7 @@ class Settings:
     device: Device = "auto"  # auto: cuda, else mps, else cpu
     precision: Precision = "fp32"
     compile: bool = False  # by torch.compile: slow to start, faster afterwards
-    threads: int = 1  # for one batch on a CPU; batches are encoded side by side
+    threads: int = 1  # for one batch on a CPU; batches are encoded side by side. Sets torch's own, for the process
     batch: int | None = None  # pictures at once; None: 1 on a CPU, 32 elsewhere
 
     def __post_init__(self) -> None:
