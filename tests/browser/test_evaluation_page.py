@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from resight.evaluate.chart import Chart, Line
-from resight.evaluate.table import Table, to_html
+from resight.evaluate.page import render
+from resight.evaluate.table import Table
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -69,7 +70,7 @@ def catalogue(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator["s
 
 
 def show(chromium: "sync_api.Browser", table: Table, file: Path) -> Iterator["sync_api.Page"]:
-    file.write_text(to_html(table), encoding="utf-8")
+    file.write_text(render(table), encoding="utf-8")
     opened = chromium.new_page(viewport={"width": 1280, "height": 900})
     complaints: list[str] = []
     requests: list[str] = []

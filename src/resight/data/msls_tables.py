@@ -42,6 +42,7 @@ def read_side(folder: Path, subtask: str | None, panoramas: bool) -> list[Photo]
     post = _read_rows(folder / "postprocessed.csv", ("easting", "northing"), required=not raw)
     sequences = _read_rows(folder / "seq_info.csv", (), required=False)
     marks = _read_rows(folder / "subtask_index.csv", (subtask,), required=subtask != "all") if subtask else {}
+    city, side, images = folder.parent.name, folder.name, folder / "images"
     photos = []
     for key, row in (post or raw).items():
         for name, table in (("raw.csv", raw), ("subtask_index.csv", marks)):
@@ -53,12 +54,15 @@ def read_side(folder: Path, subtask: str | None, panoramas: bool) -> list[Photo]
         if not panoramas and "pano" in about.cells and _parse_truth(about, "pano"):
             continue
         more = sequences[key].cells if key in sequences else {}
-        photos.append(_parse(Row({**about.cells, **row.cells, **more}, row.place), key, folder))
+        attributes, point = _parse(Row({**about.cells, **row.cells, **more}, row.place))
+        ref = ImageRef(f"{city}/{side}/{key}", images / f"{key}.jpg", attributes={"city": city, **attributes})
+        photos.append(Photo(ref, point, float(attributes.get("heading", np.nan))))
     return photos
 
 
-def _parse(row: Row, key: str, folder: Path) -> Photo:
-    attributes: dict[str, Attribute] = {"city": folder.parent.name}
+def _parse(row: Row) -> tuple[dict[str, Attribute], tuple[float, float] | None]:
+    """What is known of a photo, and its easting and northing."""
+    attributes: dict[str, Attribute] = {}
     for name, column, limit in (("lat", "lat", 90), ("lon", "lon", 180), ("heading", "ca", 360)):
         if row.cells.get(column, "").strip():
             attributes[name] = _parse_number(row, column, limit)
@@ -75,8 +79,7 @@ def _parse(row: Row, key: str, folder: Path) -> Photo:
         point = _parse_number(row, "easting"), _parse_number(row, "northing")
     elif not {"lat", "lon"} <= attributes.keys():
         raise _refuse(row.place, "there is no position", "lat and lon, or easting and northing", "neither")
-    ref = ImageRef(f"{folder.parent.name}/{folder.name}/{key}", folder / "images" / f"{key}.jpg", None, attributes)
-    return Photo(ref, point, float(attributes.get("heading", np.nan)))
+    return attributes, point
 
 
 def _read_rows(path: Path, columns: Sequence[str], required: bool) -> dict[str, Row]:
@@ -84,9 +87,10 @@ def _read_rows(path: Path, columns: Sequence[str], required: bool) -> dict[str, 
     if not required and not path.exists():
         return {}
     rows: dict[str, Row] = {}
+    file = str(path)
     for line, cells in read_table(path, ("key", *columns), FIX):
-        key, place = cells["key"].strip(), f"{path}, line {line}"
-        if not key or key in rows or Path(key).name != key:
+        key, place = cells["key"].strip(), f"{file}, line {line}"
+        if not key or key in rows or "/" in key or "\\" in key:
             raise _refuse(place, "the key cannot be used", "the name of an image's file, each once", repr(key))
         rows[key] = Row(cells, place)
     return rows

@@ -64,7 +64,8 @@ def draw_scatter(scatter: Scatter) -> str:
     parts.append('<g class="front">')
     parts += [_draw_dot(scatter, number, x, y) for number, (x, y) in zip(front, corners, strict=True)]
     parts.append("</g>")
-    parts += _name_front([scatter.dots[number].name for number in front], corners)
+    everywhere = [place(dot.cost, dot.value) for dot in scatter.dots]
+    parts += _name_front([scatter.dots[number].name for number in front], corners, everywhere)
     title = html.escape(scatter.title)
     return (
         f"<figure><figcaption>{title}</figcaption><div class=key><span>filled: nothing cheaper is as good</span></div>"
@@ -134,13 +135,18 @@ def _draw_dot(scatter: Scatter, number: int, x: float, y: float) -> str:
     return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{words}</title></circle>'
 
 
-def _name_front(names: Sequence[str], corners: Sequence[tuple[float, float]]) -> Iterator[str]:
-    """Names below and to the right of their points, from the best down, where none would lie on another."""
-    taken: list[tuple[float, float, float, float]] = [(x - 6, y - 6, x + 6, y + 6) for x, y in corners]
+def _name_front(
+    names: Sequence[str], corners: Sequence[tuple[float, float]], dots: Sequence[tuple[float, float]]
+) -> Iterator[str]:
+    """Names beside their points, from the best down, where none would lie on another or on a point.
+
+    Above the front and to its left there is nothing, so that this side is tried first.
+    """
+    taken: list[tuple[float, float, float, float]] = [(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
     for name, (x, y) in reversed(list(zip(names, corners, strict=True))):
         words = name if len(name) <= 34 else f"{name[:33]}…"
         width = SMALL * len(words)
-        for left, top in ((x + 9, y + 1), (x + 9, y - 14), (x - width - 9, y - 14), (x - width - 9, y + 1)):
+        for left, top in ((x - width - 8, y - 13), (x - width - 8, y - 5), (x + 8, y + 4), (x + 8, y - 5)):
             box = (left, top, left + width, top + 13)
             inside = left >= LEFT and box[2] <= WIDTH and top >= 0 and box[3] <= HEIGHT - BOTTOM
             if inside and not any(

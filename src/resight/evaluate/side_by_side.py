@@ -7,6 +7,7 @@ that has the data set, over the same queries; with a star where it holds after H
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,11 +30,22 @@ class DataColumns:
     records: tuple[Record, ...]
     metrics: tuple[str, ...]
     judged: str  # the metric of the differences
-    compared: dict[str, Compared]  # label → against the first record
 
     @property
     def reference(self) -> Record:
         return self.records[0]
+
+    @cached_property
+    def compared(self) -> dict[str, Compared]:
+        """Label → the difference to the first record, over the same queries."""
+        first = self.reference.values[self.judged]
+        found = compare_many(
+            list(first.values()),
+            {row.label: [row.values[self.judged][query] for query in first] for row in self.records[1:]},
+            np.random.default_rng(SEED),
+            tests=("randomisation",),
+        )
+        return {one.label: one for one in found}
 
 
 def gather_data(records: Sequence[Record], metric: str = "", metrics: Sequence[str] = ()) -> list[DataColumns]:
@@ -90,14 +102,7 @@ def _gather(name: str, rows: Sequence[Record], metric: str, metrics: Sequence[st
         )
     for row in rows[1:]:
         _check_same_queries(name, first, row, judged)
-    order = list(first.values[judged])
-    compared = compare_many(
-        [first.values[judged][query] for query in order],
-        {row.label: [row.values[judged][query] for query in order] for row in rows[1:]},
-        np.random.default_rng(SEED),
-        tests=("randomisation",),
-    )
-    return DataColumns(name, tuple(rows), tuple(wanted), judged, {one.label: one for one in compared})
+    return DataColumns(name, tuple(rows), tuple(wanted), judged)
 
 
 def _check_same_queries(name: str, first: Record, other: Record, metric: str) -> None:

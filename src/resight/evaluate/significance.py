@@ -11,6 +11,7 @@ from resight.evaluate.corrections import correct
 from resight.evaluate.paired_tests import bootstrap_test, find_differences, randomisation_test, t_test
 
 TESTS = ("bootstrap", "randomisation", "t")
+AT_ONCE = 65_536  # values that the bootstrap draws at a time
 
 
 def bootstrap_interval(
@@ -31,9 +32,13 @@ def bootstrap_interval(
     known = array[~np.isnan(array)]
     if len(known) == 0:
         return float("nan"), float("nan")
-    # One sample at a time: all at once would take samples × queries of memory.
-    means = [known[generator.integers(len(known), size=len(known))].mean() for _ in range(samples)]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    # Some samples at a time: all at once would take samples × queries of memory.
+    some = max(1, AT_ONCE // len(known))
+    means = [
+        known[generator.integers(len(known), size=(min(some, samples - done), len(known)))].mean(axis=1)
+        for done in range(0, samples, some)
+    ]
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 

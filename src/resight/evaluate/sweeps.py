@@ -50,7 +50,9 @@ def _draw(
             continue
         kind = ", ".join(_say(other, one[other]) for other in others if one.get(other) not in (None, ""))
         lines.setdefault(kind, {})[float(value)] = record
-    long = sorted((kind for kind in lines if len(lines[kind]) > 1), key=lambda kind: -len(lines[kind]))[:MOST_LINES]
+    drawn = [kind for kind in lines if len(lines[kind]) > 1]
+    best = {kind: max(record.figures[metric].mean for record in lines[kind].values()) for kind in drawn}
+    long = sorted(drawn, key=lambda kind: (-len(lines[kind]), -best[kind]))[:MOST_LINES]
     if not long or len(lines[long[0]]) < 3:
         return None
     places = sorted({value for kind in long for value in lines[kind]})

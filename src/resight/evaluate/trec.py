@@ -117,7 +117,7 @@ def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str], ArrayLike
                     fix="give one score for each id, not increasing",
                 )
             for rank, (id, score) in enumerate(zip(ids, numbers.tolist(), strict=True), start=1):
-                yield _join((query, "Q0", id, str(rank), repr(score), tag))
+                yield _format((query, "Q0", id, str(rank), repr(score), tag))
             written += 1
 
     _write(path, lines())
@@ -159,7 +159,7 @@ def write_qrels(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> None
     _write(
         path,
         (
-            _join((query, "0", id, str(grade)))
+            _format((query, "0", id, str(grade)))
             for query, judgement in judgements
             for id, grade in ({**judgement.grades, **dict.fromkeys(sorted(judgement.ignored), IGNORED)}).items()
         ),
@@ -182,17 +182,22 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _format(fields: Sequence[str]) -> str:
+    line = " ".join(fields)
+    plain = line.split() == list(fields) and line[0] != "\ufeff"
+    return line if plain else _join(fields)
+
+
 def _join(fields: Sequence[str]) -> str:
-    for text in fields:
-        if not text or set(text) & set("\t\r\n") or text.startswith("\ufeff"):
-            raise InputError(
-                f"{text!r} has no place in a TREC file",
-                expected="ids and tags that are not empty, without tabs and line breaks",
-                actual=repr(text),
-                fix="rename it",
-            )
-    gap = "\t" if any(text.split() != [text] for text in fields) else " "
-    return gap.join(fields)
+    """With tabs, for fields that hold other white space."""
+    if fields[0].startswith("\ufeff") or not all(fields) or any(set(text) & set("\t\r\n") for text in fields):
+        raise InputError(
+            f"{fields[0]!r} and {fields[2]!r} have no place in a TREC file",
+            expected="ids and tags that are not empty, without tabs and line breaks",
+            actual=repr(tuple(fields)),
+            fix="rename what breaks this",
+        )
+    return "\t".join(fields)
 
 
 def _mark(query: str, line: bytes) -> bytes:

@@ -23,6 +23,7 @@ from resight.evaluate.comparison import (
     summarise_all,
     tabulate,
 )
+from resight.evaluate.page import render
 
 FULL = make_result({"recall@1": [1, 1, 1, 0], "ap": [1.0, 0.8, 0.6, 0.4]}, [0.004, 0.002, 0.006, 0.1])
 LESS = make_result({"recall@1": [1, 1, 0, 0], "ap": [1.0, 0.6, 0.4, 0.4]}, [0.001, 0.001, 0.001, 0.001])
@@ -69,10 +70,10 @@ def test_values_for_programs_hold_every_row_whole() -> None:
 
 
 def test_the_page_marks_the_chosen_row_and_shows_the_answer() -> None:
-    page = tables.to_html(tabulate(compare(chosen=0, answer="less <is> enough")))
-    assert "<tr class=chosen><th scope=row>less" in page
-    assert "<p class=answer>less &lt;is&gt; enough</p>" in page
-    assert page.count("class=chosen") == 1
+    page = render(tabulate(compare(chosen=0, answer="less <is> enough")))
+    assert '<tr class="chosen"><th scope="row">less' in page
+    assert '<p class="answer">less &lt;is&gt; enough</p>' in page
+    assert page.count('class="chosen"') == 1
 
 
 def test_latex_has_a_line_for_the_head_and_for_each_row() -> None:
@@ -164,16 +165,16 @@ def test_metrics_are_marked_and_what_a_row_costs_is_not() -> None:
 
 
 def test_marks_stand_on_the_figure_alone_in_html_and_latex() -> None:
-    page, latex = tables.to_html(tabulate(rank())), tables.to_latex(tabulate(rank()))
+    page, latex = render(tabulate(rank())), tables.to_latex(tabulate(rank()))
     assert page.count("<strong>0.7500</strong><small> ±") == 2
     assert "<u>0.5000</u><small> ±" in page
-    assert "<p class=legend><strong>bold</strong>" in page
+    assert '<p class="legend"><strong>bold</strong>' in page
     assert latex.count(r"\textbf{0.7500} $\pm$") == 2
     assert r"\underline{0.8000} $\pm$" in latex
     assert f"% {tables.LEGEND}" in latex
-    plain = tables.to_html(tabulate(compare()))
+    plain = render(tabulate(compare()))
     assert "<strong>" not in plain
-    assert "class=legend" not in plain
+    assert 'class="legend"' not in plain
 
 
 def test_marks_stand_beside_the_values_for_programs() -> None:
@@ -194,9 +195,9 @@ def test_rows_without_figures_stand_in_their_place_and_say_why() -> None:
     values = json.loads(tables.to_json(summarise_all(rank(absent=absent))))
     assert values["missing"] == {"a": "no net <here>", "b": "no net <here>", "c": "gated"}
     assert [row["label"] for row in values["rows"]] == ["full", "less", "good", "weak"]
-    page = tables.to_html(table)
-    assert '<tr class=absent title="no net &lt;here&gt;"><th scope=row>a' in page
-    assert "<h2>Not measured</h2><ul><li>a; b: no net &lt;here&gt;</li>" in page
+    page = render(table)
+    assert '<tr class="absent" title="no net &lt;here&gt;"><th scope="row">a' in page
+    assert '<h3>Not measured</h3>\n<ul class="notes"><li>a; b: no net &lt;here&gt;</li>' in page
     assert "% Not measured: c: gated" in tables.to_latex(table)
 
 

@@ -1,5 +1,6 @@
 """Facts that hold for every ranking, and the trapezoidal AP against a second implementation."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight.evaluate import judge
+from resight.evaluate.trec import open_run
 from resight.types import Box, Judgement
 
 NAMES = ["ap", "ap_trapezoid", "ap@5", "recall@3", "recall_fraction@3", "precision@3", "precision_revisited@3"]
 LOCALISING = ["locscore", "locscore@0.3", "locscore@0.4", "locscore@0.5", "mlocscore"]
+GRADED = [f"{protocol}/{name}" for protocol in ("easy", "medium", "hard") for name in NAMES]
 IDS = [f"image{number}" for number in range(12)]
 Query = tuple[list[str], Judgement, dict[str, Box]]
 
@@ -28,7 +31,8 @@ def queries(draw: st.DrawFn) -> Query:
     """A ranking that may be cut short, positives with true boxes, and a shown box for some images."""
     ranking = draw(st.permutations(IDS))[: draw(st.integers(0, len(IDS)))]
     positives = draw(st.sets(st.sampled_from(IDS), min_size=1))
-    truth = Judgement(dict.fromkeys(positives, 1), boxes={id: draw(boxes()) for id in sorted(positives)})
+    grades = {id: draw(st.integers(1, 2)) for id in sorted(positives)}
+    truth = Judgement(grades, boxes={id: draw(boxes()) for id in sorted(positives)})
     shown = {id: draw(boxes()) for id in sorted(draw(st.sets(st.sampled_from(IDS))))}
     return ranking, truth, shown
 
@@ -38,6 +42,7 @@ def queries(draw: st.DrawFn) -> Query:
 def test_every_value_is_between_0_and_1(query: Query) -> None:
     ranking, truth, shown = query
     assert all(0 <= value <= 1 for value in judge(ranking, truth, NAMES + LOCALISING, shown).values())
+    assert all(0 <= value <= 1 or math.isnan(value) for value in judge(ranking, truth, GRADED).values())
 
 
 @examine
@@ -61,8 +66,58 @@ def test_ignored_ids_move_nothing_wherever_they_are(query: Query, places: list[i
     longer = list(ranking)
     for id, place in zip(junk, places, strict=True):
         longer.insert(place, id)
-    with_junk = judge(longer, replace(truth, ignored=frozenset(junk)), NAMES + LOCALISING, shown)
-    assert with_junk == judge(ranking, truth, NAMES + LOCALISING, shown)
+    names = NAMES + LOCALISING + GRADED
+    with_junk = judge(longer, replace(truth, ignored=frozenset(junk)), names, shown)
+    assert with_junk == pytest.approx(judge(ranking, truth, names, shown), abs=0, nan_ok=True)
+
+
+@examine
+@given(queries(), st.integers(1, 5))
+def test_irrelevant_images_at_the_end_move_nothing(query: Query, count: int) -> None:
+    ranking, truth, shown = query
+    longer = [*ranking, *(f"stranger{number}" for number in range(count))]
+    names = NAMES + LOCALISING + GRADED
+    assert judge(longer, truth, names, shown) == pytest.approx(judge(ranking, truth, names, shown), abs=0, nan_ok=True)
+
+
+@examine
+@given(queries(), st.integers(1, 11))
+def test_positive_that_moves_up_past_a_miss_never_lowers_a_figure(query: Query, place: int) -> None:
+    ranking, truth, shown = query
+    better = list(ranking)
+    if place < len(ranking) and ranking[place] in truth.grades and ranking[place - 1] not in truth.grades:
+        better[place - 1], better[place] = ranking[place], ranking[place - 1]
+    names = NAMES + LOCALISING + GRADED
+    before, after = judge(ranking, truth, names, shown), judge(better, truth, names, shown)
+    assert all(after[name] >= before[name] - 1e-12 for name in names if not math.isnan(before[name]))
+    assert [math.isnan(value) for value in after.values()] == [math.isnan(value) for value in before.values()]
+
+
+@examine
+@given(queries())
+def test_order_of_the_judgement_moves_nothing(query: Query) -> None:
+    ranking, truth, shown = query
+    turned = replace(truth, grades=dict(reversed(truth.grades.items())), boxes=dict(reversed(truth.boxes.items())))
+    names = NAMES + LOCALISING + GRADED
+    assert judge(ranking, turned, names, shown) == pytest.approx(
+        judge(ranking, truth, names, shown), abs=0, nan_ok=True
+    )
+
+
+@examine
+@given(queries(), st.lists(st.integers(0, 2), min_size=12, max_size=12), st.randoms(use_true_random=False))
+def test_lines_of_tied_images_may_stand_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, query: Query, levels: list[int], random: object
+) -> None:
+    ranking, truth, _ = query
+    if not ranking:
+        return
+    path = tmp_path_factory.mktemp("ties") / "run"
+    scores = sorted(levels[: len(ranking)], reverse=True)
+    lines = [f"q Q0 {id} {rank} {score} t" for rank, (id, score) in enumerate(zip(ranking, scores, strict=True))]
+    random.shuffle(lines)  # type: ignore[attr-defined]
+    path.write_text("\n".join(lines))
+    assert judge(open_run(path).read("q")[1], truth, NAMES) == judge(ranking, truth, NAMES)
 
 
 @examine

@@ -123,7 +123,7 @@ def _print_figures(judged: Mapping[str, "JudgedRun"], truth: _Truth, names: Sequ
     first = next(iter(judged.values()))
     for name in names:
         left = first.figures[name].left_out
-        print(f"  {name}: {first.figures[name].convention}" + (f" {left} queries have no value." if left else ""))
+        print(f"  {name}: {first.figures[name].convention}" + (f" Queries without a value: {left:,}." if left else ""))
     print("  ± is half of the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0).")
     for note in (*truth.notes, *(line for label, one in judged.items() for line in _explain(label, one))):
         print(f"  {terminal.clean(note)}")
@@ -132,12 +132,12 @@ def _print_figures(judged: Mapping[str, "JudgedRun"], truth: _Truth, names: Sequ
 def _explain(label: str, run: "JudgedRun") -> list[str]:
     """What is not in the figures, and what counts as not found."""
     counted = (
-        (len(run.unjudged), "queries that nothing is known about were left out"),
-        (len(run.without_positives), "queries have no positive: they are in uap and calibration_error alone"),
-        (len(run.missing), "queries with positives are not in the run"),
-        (run.not_found, "positives are not in their rankings and count as not found"),
+        (len(run.unjudged), "queries left out, because nothing is known about them"),
+        (len(run.without_positives), "queries without positives, which are in uap and calibration_error alone"),
+        (len(run.missing), "queries with positives that the run lacks"),
+        (run.not_found, "positives that are not in their rankings, and count as not found"),
     )
-    return [f"{label}: {number:,} {words}" for number, words in counted if number]
+    return [f"{label}: {words}: {number:,}" for number, words in counted if number]
 
 
 def _print_differences(compared: Mapping[str, Sequence["Compared"]], reference: str, correction: str) -> None:

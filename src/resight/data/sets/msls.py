@@ -72,7 +72,7 @@ class MslsSource:
                 "metadata.zip of https://www.mapillary.com/dataset/places, unpacked to ROOT/train_val/ and ROOT/test/",
                 "images_vol_1.zip to images_vol_6.zip and the patches of the same, unpacked over it",
             ),
-            licence="CC BY-NC-SA 4.0, under the terms on the makers' page",
+            licence="CC BY-NC-SA, under the terms on the makers' page",
         )
 
     def load(self, root: Path) -> Dataset:
