@@ -78,7 +78,7 @@ def pool(patches: FloatArray, cls: FloatArray | None, config: Config, has_head: 
         if cls is None:
             raise RecipeError(
                 f"the pooling {config.pooling!r} needs a CLS token, and this encoder has none",
-                expected=f"{'head, ' if has_head else ''}mean, max or gem without include_cls, or an encoder with a CLS token",
+                expected=f"{'head, ' if has_head else ''}mean, max or gem without include_cls, or a ViT with CLS",
                 actual="patches alone",
                 fix=f"e.g. pooling = {'head' if has_head else 'mean'!r}",
             )
