@@ -130,7 +130,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 def _markdown(text: str) -> str:
     escaped = "".join(f"\\{letter}" if letter in "\\`*_|<>[]" else letter for letter in text)
-    return " ".join(escaped.split())
+    return " ".join(escaped.splitlines())
 
 
 def _latex_groups(table: Table) -> list[str]:

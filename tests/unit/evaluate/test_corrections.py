@@ -17,8 +17,8 @@ PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
 def test_holm_as_worked_by_hand() -> None:
-    # In order .01 × 4, .02 × 3, .03 × 2, .5 × 1, never below the one before.
-    assert holm([0.02, 0.5, 0.01, 0.03]) == pytest.approx([0.06, 0.5, 0.04, 0.06])
+    # In order .01 × 4, .02 × 3, .025 × 2, .5 × 1, never below the one before.
+    assert holm([0.02, 0.5, 0.01, 0.025]) == pytest.approx([0.06, 0.5, 0.04, 0.06])
 
 
 def test_benjamini_hochberg_as_worked_by_hand() -> None:

@@ -42,6 +42,11 @@ def test_random_signs_come_near_the_exact_probability() -> None:
 
 
 @pytest.mark.parametrize("test", [randomisation_test, bootstrap_test])
+def test_drawn_probability_is_never_0(test: object) -> None:
+    assert test([1.0] * 40, [0.0] * 40, generator(), samples=99) == 1 / 100  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("test", [randomisation_test, bootstrap_test])
 def test_same_seed_gives_the_same_probability(test: object) -> None:
     first, second = np.random.default_rng(3).random((2, 40))
     assert test(first, second, generator()) == test(first, second, generator())  # type: ignore[operator]

@@ -90,7 +90,11 @@ def test_files_that_are_no_evaluations_are_refused(tmp_path: Path) -> None:
     wrong, newer = tmp_path / "wrong.json", tmp_path / "newer.json"
     wrong.write_text("[1]", encoding="utf-8")
     newer.write_text('{"rows": [], "schema": 99}', encoding="utf-8")
-    for path, words in ((wrong, "not the file of an evaluation"), (newer, "another version"), (tmp_path, "cannot read")):
+    for path, words in (
+        (wrong, "not the file of an evaluation"),
+        (newer, "another version"),
+        (tmp_path, "cannot read"),
+    ):
         with pytest.raises(InputError, match=words):
             read_records([str(path)])
 
@@ -137,5 +141,5 @@ def test_the_page_has_plots_of_costs_and_hides_nothing_behind_a_server() -> None
     page = render(tabulate_records(gather_data(records)), records)
     for words in ("ap against bytes an image", "ap against ms a query", "ap against k", "How it was made"):
         assert words in page
-    assert "http://" not in page.replace('http://www.w3.org', '')
+    assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page

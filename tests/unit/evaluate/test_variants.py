@@ -94,7 +94,7 @@ def fake_prepare(recipe: Recipe, root: Path, **how: Any) -> Iterator[Any]:  # no
     yield SimpleNamespace(collection=FakeCollection(), pipeline=lambda _: None)
 
 
-def fake_measure(bench: Any, ways: Sequence[Way], by: str, progress: object) -> list[RunResult]:  # noqa: ARG001
+def fake_measure(bench: Any, ways: Sequence[Way], *_: object) -> list[RunResult]:  # noqa: ARG001
     quality = {"good": 1.0, "fair": 0.5}
     return [make_result({"ap": [quality[way.recipe.branches[0].encoder.name]]}, recipe=way.recipe) for way in ways]
 
