@@ -16,7 +16,7 @@ from resight.collection import Collection
 from resight.evaluate.results import EmbeddingMap, Point
 from resight.types import Dataset, Descriptors, ImageRef, Query
 
-MOST = 1000
+MOST = 2000
 FEWEST = 12  # images that have neighbours to speak of
 PERPLEXITY = 20.0
 STEPS = 350

@@ -70,7 +70,7 @@ def render(table: Table, records: Sequence[Record] = (), metric: str = "", subti
     """`metric` is that of the plots; none: the first."""
     data = gather_data(records, metric) if records else []
     thumbnails = Thumbnails()
-    views = [_view(part, number, thumbnails) for number, part in enumerate(data)]
+    views = [_view(part, number, thumbnails, plotted=not table.charts) for number, part in enumerate(data)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -90,7 +90,8 @@ def render(table: Table, records: Sequence[Record] = (), metric: str = "", subti
     )
 
 
-def _view(part: DataColumns, number: int, thumbnails: Thumbnails) -> DataView:
+def _view(part: DataColumns, number: int, thumbnails: Thumbnails, plotted: bool) -> DataView:
+    """A table that has charts of its own, as a curve has, gets no others."""
     shown = max(part.records, key=lambda record: _sortable(record.figures[part.judged].mean))
     examples = shown.evaluation.get("examples") or {}
     mapped = next((record for record in [shown, *part.records] if record.evaluation.get("map")), None)
@@ -98,7 +99,7 @@ def _view(part: DataColumns, number: int, thumbnails: Thumbnails) -> DataView:
     return DataView(
         part.name,
         f"data-{number}",
-        [*_draw_costs(part), *(Markup(draw(chart)) for chart in draw_sweeps(part.records, part.judged))],
+        _draw_plots(part) if plotted else [],
         [_draw_stratum(stratum) for stratum in draw_strata(part.records, part.judged)],
         shown.label if len(part.records) > 1 else "",
         metric,
@@ -110,6 +111,10 @@ def _view(part: DataColumns, number: int, thumbnails: Thumbnails) -> DataView:
 
 def _draw_stratum(stratum: Stratum) -> tuple[Markup, Table]:
     return Markup(draw(stratum.chart)), stratum.table
+
+
+def _draw_plots(part: DataColumns) -> list[Markup]:
+    return [*_draw_costs(part), *(Markup(draw(chart)) for chart in draw_sweeps(part.records, part.judged))]
 
 
 def _draw_costs(part: DataColumns) -> list[Markup]:
