@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resight.evaluate.chart import Chart, Line
-from resight.evaluate.page import render
+from resight.evaluate.pages.chart import Chart, Line
+from resight.evaluate.pages.page import render
 from resight.evaluate.table import Table
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")

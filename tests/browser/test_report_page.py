@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from resight.evaluate.comparison import Comparison, Fact, Row, summarise_all
-from resight.evaluate.page import render
+from resight.evaluate.pages.page import render
 from resight.evaluate.records import parse
 from resight.evaluate.results import Answered, EmbeddingMap, JudgedQuery, Point, RunResult, Trace
 from resight.evaluate.side_by_side import gather_data, tabulate_records

@@ -22,7 +22,7 @@ from resight.encode.extract import gather
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import CollectionError, ManifestError, RecipeError
 from resight.evaluate import judge_all, metrics
-from resight.evaluate.embedding import MapMaker
+from resight.evaluate.pages.embedding import MapMaker
 from resight.evaluate.properties import find_properties
 from resight.evaluate.results import JudgedQuery, RunResult
 from resight.evaluate.strata import break_down

@@ -22,7 +22,7 @@ from resight.evaluate.judging import judge_places, list_positives, list_relevant
 from resight.evaluate.metrics import Pairs, RunMetric, build
 from resight.evaluate.places import Ids, find_places
 from resight.evaluate.protocols import narrow, split
-from resight.evaluate.significance import bootstrap_interval
+from resight.evaluate.statistics.significance import bootstrap_interval
 from resight.types import Judgement
 
 Scored = tuple[str, Ids, ArrayLike | None]  # query id, ids best first, their scores; None where there are none

@@ -22,8 +22,8 @@ from resight.data import images
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import ImageError, InputError
 from resight.evaluate.bench import Extras, Way, measure, prepare
-from resight.evaluate.chart import Chart, Line
 from resight.evaluate.comparison import Comparison, Fact, Row, average, choose_metric
+from resight.evaluate.pages.chart import Chart, Line
 from resight.evaluate.results import RunResult
 from resight.types import Dataset, ImageRef, Recipe
 

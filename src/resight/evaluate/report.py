@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from resight import recipe as recipes
-from resight.evaluate.calibration import auc
 from resight.evaluate.environment import describe_machine, list_versions
-from resight.evaluate.examples import list_examples
+from resight.evaluate.pages.examples import list_examples
 from resight.evaluate.records import SCHEMA
 from resight.evaluate.results import Bin, RunResult
-from resight.evaluate.significance import bootstrap_interval
+from resight.evaluate.statistics.calibration import auc
+from resight.evaluate.statistics.significance import bootstrap_interval
 from resight.evaluate.table import Table
 
 SEED = 0

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from resight.evaluate.corrections import correct
 from resight.evaluate.rankings import JudgedRun
-from resight.evaluate.significance import TESTS, Compared, compare_many
+from resight.evaluate.statistics.corrections import correct
+from resight.evaluate.statistics.significance import TESTS, Compared, compare_many
 
 
 def compare_runs(

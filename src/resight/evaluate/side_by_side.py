@@ -14,7 +14,7 @@ import numpy as np
 from resight.errors import InputError
 from resight.evaluate.comparison import rank_best, say_milliseconds
 from resight.evaluate.records import Figure, Record
-from resight.evaluate.significance import Compared, compare_many
+from resight.evaluate.statistics.significance import Compared, compare_many
 from resight.evaluate.table import Mark, Table
 
 SEED = 0

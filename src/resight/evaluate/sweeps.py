@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from resight.evaluate.chart import DASHES, Chart, Line
+from resight.evaluate.pages.chart import DASHES, Chart, Line
 from resight.evaluate.records import Record
 
 MOST_LINES = len(DASHES)  # that can be told apart

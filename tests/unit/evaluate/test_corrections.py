@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.evaluate.corrections import benjamini_hochberg, correct, holm
-from resight.evaluate.paired_tests import t_test
-from resight.evaluate.significance import compare_many, paired_interval
+from resight.evaluate.statistics.corrections import benjamini_hochberg, correct, holm
+from resight.evaluate.statistics.paired_tests import t_test
+from resight.evaluate.statistics.significance import compare_many, paired_interval
 
 stats = pytest.importorskip("scipy.stats")
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from resight.evaluate.embedding import find_neighbours, lay_out, pick_evenly, project, summarise_rows
+from resight.evaluate.pages.embedding import find_neighbours, lay_out, pick_evenly, project, summarise_rows
 from resight.types import Descriptors
 
 

@@ -9,7 +9,7 @@ import pytest
 from resight.errors import InputError, RecipeError
 from resight.evaluate.rankings import JudgedRun, Scored, judge_rankings, pair
 from resight.evaluate.run_comparison import compare_runs
-from resight.evaluate.significance import bootstrap_interval
+from resight.evaluate.statistics.significance import bootstrap_interval
 from resight.types import Judgement
 
 TRUTH = {"p": Judgement({"a": 2, "b": 1}), "q": Judgement({"b": 2}), "none": Judgement({"a": 0})}

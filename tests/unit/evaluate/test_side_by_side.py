@@ -10,10 +10,10 @@ from evaluations import make_result
 from resight.errors import InputError
 from resight.evaluate import table as tables
 from resight.evaluate.comparison import Comparison, Fact, Row, summarise_all
-from resight.evaluate.page import render
+from resight.evaluate.pages.page import render
+from resight.evaluate.pages.scatter import Dot, find_front, say_number
 from resight.evaluate.records import Record, parse, read_records
 from resight.evaluate.report import summarise
-from resight.evaluate.scatter import Dot, find_front, say_number
 from resight.evaluate.side_by_side import gather_data, tabulate_records
 from resight.evaluate.sweeps import draw_sweeps, flatten
 from resight.types import Branch, Choice, Recipe

@@ -14,7 +14,7 @@ from resight.errors import InputError
 
 if TYPE_CHECKING:
     from resight.evaluate.rankings import Figure, JudgedRun
-    from resight.evaluate.significance import Compared
+    from resight.evaluate.statistics.significance import Compared
     from resight.types import Judgement
 
 USUAL = ("ap", "recall@1", "recall@10", "precision@10")  # where neither the command nor a recipe names metrics

@@ -50,8 +50,8 @@ def list_strata(records: Sequence["Record"], metric: str) -> list["Table"]:
     """A table for each property that positives were broken down by, on each data set."""
     from dataclasses import replace
 
+    from resight.evaluate.pages.strata_tables import draw_strata
     from resight.evaluate.side_by_side import gather_data
-    from resight.evaluate.strata_tables import draw_strata
 
     if not any(record.evaluation.get("breakdowns") for record in records):
         return []
@@ -76,7 +76,7 @@ def write(
 ) -> None:
     """The files that were asked for; `values` are those of the JSON file."""
     from resight.evaluate import table as texts
-    from resight.evaluate.page import render
+    from resight.evaluate.pages.page import render
 
     asked: tuple[tuple[Path | None, Callable[[], str]], ...] = (
         (json, lambda: texts.to_json(values)),

@@ -16,7 +16,6 @@ from resight.collection.adding import Progress
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError, RecipeError
 from resight.evaluate.bench import Way, measure, prepare
-from resight.evaluate.chart import Chart, Line
 from resight.evaluate.comparison import (
     Comparison,
     Fact,
@@ -28,6 +27,7 @@ from resight.evaluate.comparison import (
     say_milliseconds,
     say_share,
 )
+from resight.evaluate.pages.chart import Chart, Line
 from resight.evaluate.results import RunResult
 from resight.plugins import check_range
 from resight.search.pipeline import Pipeline

@@ -13,7 +13,6 @@ from resight.collection.adding import Progress
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError, RecipeError
 from resight.evaluate.bench import Way, measure, prepare
-from resight.evaluate.chart import Chart, Line
 from resight.evaluate.comparison import (
     Comparison,
     Fact,
@@ -25,6 +24,7 @@ from resight.evaluate.comparison import (
     say_milliseconds,
     say_share,
 )
+from resight.evaluate.pages.chart import Chart, Line
 from resight.evaluate.results import RunResult
 from resight.plugins import check_range
 from resight.search import rerankers

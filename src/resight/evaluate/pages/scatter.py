@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from resight.evaluate.chart import BOTTOM, HEIGHT, LEFT, LETTER, RIGHT, TOP, WIDTH, Chart, Line, choose_scale
+from resight.evaluate.pages.chart import BOTTOM, HEIGHT, LEFT, LETTER, RIGHT, TOP, WIDTH, Chart, Line, choose_scale
 
 SMALL = 6.2  # width of a letter of a name, about
 STYLE = """

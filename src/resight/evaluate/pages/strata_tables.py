@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resight.evaluate.chart import DASHES, Chart, Line
+from resight.evaluate.pages.chart import DASHES, Chart, Line
 from resight.evaluate.records import Record
 from resight.evaluate.table import Table
 

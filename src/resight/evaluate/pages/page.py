@@ -16,15 +16,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from resight.evaluate.chart import STYLE as CHART_STYLE
-from resight.evaluate.chart import draw
-from resight.evaluate.map_view import MapView, view_map
-from resight.evaluate.query_views import QueryView, Thumbnails, view_query
+from resight.evaluate.pages.chart import STYLE as CHART_STYLE
+from resight.evaluate.pages.chart import draw
+from resight.evaluate.pages.map_view import MapView, view_map
+from resight.evaluate.pages.query_views import QueryView, Thumbnails, view_query
+from resight.evaluate.pages.scatter import STYLE as SCATTER_STYLE
+from resight.evaluate.pages.scatter import Dot, Scatter, draw_scatter
+from resight.evaluate.pages.strata_tables import Stratum, draw_strata
 from resight.evaluate.records import Record
-from resight.evaluate.scatter import STYLE as SCATTER_STYLE
-from resight.evaluate.scatter import Dot, Scatter, draw_scatter
 from resight.evaluate.side_by_side import BYTES, DataColumns, gather_data
-from resight.evaluate.strata_tables import Stratum, draw_strata
 from resight.evaluate.sweeps import draw_sweeps
 from resight.evaluate.table import NOT_MEASURED, Mark, Table, explain_absent, split_figure
 

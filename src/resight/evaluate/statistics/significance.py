@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from resight.errors import InputError
-from resight.evaluate.corrections import correct
-from resight.evaluate.paired_tests import bootstrap_test, find_differences, randomisation_test, t_test
+from resight.evaluate.statistics.corrections import correct
+from resight.evaluate.statistics.paired_tests import bootstrap_test, find_differences, randomisation_test, t_test
 
 TESTS = ("bootstrap", "randomisation", "t")
 AT_ONCE = 65_536  # values that the bootstrap draws at a time

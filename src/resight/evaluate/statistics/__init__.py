@@ -1,0 +1,1 @@
+"""Intervals, paired tests, corrections for many comparisons, and how good probabilities are."""
