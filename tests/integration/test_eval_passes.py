@@ -110,3 +110,30 @@ def test_indexing_keeps_features_when_asked_to(views: Path, passes: Counter[str]
     once = passes.total()
     assert run("index", views / "manifest.jsonl", "--into", tmp_path / "b.resight", *words).code == 0
     assert passes.total() == once > 0
+
+
+def test_rows_that_were_measured_are_not_measured_again_and_new_ones_are(views: Path, tmp_path: Path) -> None:
+    cached = ("--data", views, "--cache", tmp_path / "features", "--json", tmp_path / "a.json")
+    assert run("eval", views / "poolings.toml", *cached).code == 0
+    first = json.loads((tmp_path / "a.json").read_text())
+    more = views / "more.toml"
+    more.write_text(POOLINGS + 'signed = { name = "pooled", pooling = "gem", negative = "signed" }\n')
+    ran = run("eval", more, *cached)
+    assert ran.code == 0 and "3 of the rows were measured before" in ran.out
+    second = json.loads((tmp_path / "a.json").read_text())
+    assert [row["label"] for row in second["rows"]] == [*(row["label"] for row in first["rows"]), "signed"]
+    for old, new in zip(first["rows"], second["rows"], strict=False):
+        assert old["evaluation"]["metrics"] == new["evaluation"]["metrics"]
+        assert old["evaluation"]["per_query"] == new["evaluation"]["per_query"]
+
+
+def test_rankings_are_written_as_run_files_and_can_be_judged(views: Path, tmp_path: Path) -> None:
+    words = ("--data", views, "--no-cache", "--json", tmp_path / "a.json")
+    ran = run("eval", views / "tokens.toml", *words, "--run", tmp_path / "tokens.run")
+    assert ran.code == 0 and "wrote" in ran.out
+    figures = json.loads((tmp_path / "a.json").read_text())["metrics"]
+    judged = run("judge", tmp_path / "tokens.run", "--data", views, "--recipe", views / "tokens.toml", "--json")
+    assert judged.code == 0
+    assert json.dumps(judged.answer).count(str(figures["ap"]["mean"])[:8])
+    assert run("eval", views / "poolings.toml", *words, "--run", tmp_path / "runs").code == 0
+    assert len(list((tmp_path / "runs").glob("*.run"))) == 3

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from resight.types import Descriptors, Picture, Skipped
 
@@ -69,10 +69,11 @@ def encode_ahead(
         return [item if isinstance(item, Skipped) else (replace(item, pixels=NO_PIXELS), next(rows)) for item in items]
 
     with (
-        # Threads below threads would wait for each other, and do so at full speed.
-        threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(workers, thread_name_prefix="read") as readers,
         ThreadPoolExecutor(workers, thread_name_prefix="encode") as encoders,
+        # Threads below threads would wait for each other, and do so at full speed. The libraries are looked up by
+        # another thread than the main one: an interrupt would get lost in the callback that does it.
+        readers.submit(ThreadpoolController).result().limit(limits=1, user_api="blas"),
     ):
         pictures = run_ahead(sources, read, readers, workers + together)
         for done in run_ahead(gather(pictures, together), encode_some, encoders, 2 * workers):

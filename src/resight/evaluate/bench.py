@@ -28,8 +28,9 @@ from resight.evaluate.results import JudgedQuery, RunResult
 from resight.evaluate.strata import break_down
 from resight.evaluate.tracing import list_answers, trace
 from resight.search.pipeline import Pipeline, search
-from resight.types import Box, Dataset, Descriptors, ImageRef, Judgement, Query, Ranking, Recipe
+from resight.types import Box, Dataset, Descriptors, FloatArray, ImageRef, Judgement, Query, Ranking, Recipe
 
+Record = Callable[[Recipe, str, Sequence[str], FloatArray], None]
 AHEAD = 64  # queries that are encoded before they are searched
 
 
@@ -73,6 +74,7 @@ class Extras:
     strata: tuple[str, ...] = ()  # properties of the positives, see properties.py
     bins: int = 5
     map: bool = False  # of the images, as the first way sees them
+    record: Record | None = None  # is told every ranking
 
 
 @contextmanager
@@ -96,8 +98,7 @@ def prepare(
             actual="no data" if recipe.data is None else "no metrics",
             fix='e.g. data = "manifest" and metrics = ["recall@1", "ap"]',
         )
-    for name in recipe.metrics:
-        metrics.build(name)  # an unknown one is refused before the images are encoded
+    judge_all((), recipe.metrics)  # one that is unknown, or of whole runs, is refused before the images are encoded
     dataset = sets.build(recipe.data.name, **recipe.data.settings).load(root)
     dataset = change(dataset) if change else dataset
     if not any(_has_truth(dataset, query) for query in dataset.queries):
@@ -139,6 +140,8 @@ def measure(
             started = time.perf_counter()
             ranking = search(known, way.pipeline, len(bench.collection))
             seconds = time.perf_counter() - started
+            if extras.record:
+                extras.record(way.recipe, ref.id, ranking.ids, ranking.scores)
             judgement = bench.dataset.judgements[ref.id] if _has_truth(bench.dataset, ref) else Judgement({})
             boxes = _boxes(bench.collection, ranking, judgement)
             values = _judge(ranking, judgement, boxes, way.recipe.metrics)

@@ -16,10 +16,12 @@ import numpy as np
 from resight import recipe as recipes
 from resight.collection import Collection
 from resight.collection.adding import Progress
+from resight.data import sets
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra
 from resight.evaluate.bench import Bench, Extras, Way, measure, prepare
 from resight.evaluate.comparison import Absent, Comparison, Fact, Row, choose_metric
+from resight.evaluate.result_cache import ResultCache, make_key, mark_dataset
 from resight.evaluate.results import RunResult
 from resight.types import Branch, Recipe
 
@@ -44,9 +46,13 @@ def compare(
     """
     judged = choose_metric(variants[0], metric)
     labels = recipes.label_all(variants)
-    rows: dict[int, Row] = {}
+    wanted = extras or Extras()
+    memory = _Memory(variants, root, cache, by, wanted)
+    rows = {number: _row(labels[number], *found) for number in range(len(variants)) if (found := memory.recall(number))}
+    recalled = len(rows)
     missing: dict[int, MissingExtra] = {}
-    groups = group(variants)
+    left = [number for number in range(len(variants)) if number not in rows]
+    groups = [[left[member] for member in members] for members in group([variants[number] for number in left])]
     for number, members in enumerate(groups):
         if tell and len(groups) > 1:
             tell(f"evaluating {_say_rows([labels[member] for member in members])}, {number + 1} of {len(groups)}")
@@ -57,11 +63,12 @@ def compare(
                 replace(variants[members[0]], branches=branches), root, keep=place, cache=cache, progress=progress
             ) as bench:
                 ways = [_find_way(bench, variants[member], branches) for member in members]
-                wanted = extras or Extras()
-                results = measure(bench, ways, by, progress, replace(wanted, map=wanted.map and not rows))
+                results = measure(bench, ways, by, progress, replace(wanted, map=wanted.map and 0 in members))
                 for member, way, result in zip(members, ways, results, strict=True):
-                    size = sum(count_bytes(bench.collection, position) for position in way.branches or ())
-                    rows[member] = _row(labels[member], result, size / max(len(bench.collection), 1))
+                    total = sum(count_bytes(bench.collection, position) for position in way.branches or ())
+                    size = total / max(len(bench.collection), 1)
+                    rows[member] = _row(labels[member], result, size)
+                    memory.keep(member, result, size)
         except MissingExtra as error:
             missing |= dict.fromkeys(members, error)
     if not rows:
@@ -76,12 +83,38 @@ def compare(
         metric=judged,
         cells="interval",
         notes=(
+            *([f"{recalled} of the rows were measured before, and came from the cache"] if recalled else []),
             "bytes an image: vectors, visual words and key points, as the descriptors give them",
             "ms to encode: median of a query, from the file to all descriptors of the rows that share its encoders",
         ),
         absent=tuple(_find_absent(labels, rows, missing)),
         ranked=True,
     )
+
+
+class _Memory:
+    """What was measured before, where there is a cache and no ranking has to be recorded."""
+
+    def __init__(
+        self, variants: Sequence[Recipe], root: Path, cache: FeatureCache | None, by: str, extras: Extras
+    ) -> None:
+        self._variants = variants
+        self._cache = ResultCache(cache.folder / "results") if cache and not extras.record else None
+        self._keys: list[str] = []
+        data = variants[0].data
+        if self._cache and data is not None:
+            mark = mark_dataset(sets.build(data.name, **data.settings).load(root))
+            self._keys = [
+                make_key(recipe, mark, by, extras.strata, extras.bins, extras.map and number == 0)
+                for number, recipe in enumerate(variants)
+            ]
+
+    def recall(self, number: int) -> tuple[RunResult, float] | None:
+        return self._cache.read(self._keys[number], self._variants[number]) if self._cache and self._keys else None
+
+    def keep(self, number: int, result: RunResult, bytes_an_image: float) -> None:
+        if self._cache and self._keys:
+            self._cache.write(self._keys[number], result, bytes_an_image)
 
 
 def group(variants: Sequence[Recipe]) -> list[list[int]]:

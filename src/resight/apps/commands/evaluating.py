@@ -1,5 +1,6 @@
 """`resight eval`."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,9 @@ from resight.apps.commands.adding import GIGABYTE, USUAL_CACHE, Cache, CacheSize
 if TYPE_CHECKING:
     from resight.evaluate.bench import Extras
     from resight.evaluate.table import Table
-    from resight.types import Recipe
+    from resight.types import FloatArray, Recipe
 
+DEPTH = 1000  # answers of a query in a run file
 NAMED = 3  # recipes that a title names
 
 
@@ -77,6 +79,10 @@ def evaluate(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the rankings as a TREC run file; of several rows, into a folder."),
+    ] = None,
 ) -> None:
     """Measure recipes on a data set with known truth: every row and every alternative that they hold, in one table."""
     from resight.apps.commands.reporting import list_strata, print_table, write
@@ -84,6 +90,7 @@ def evaluate(
     from resight.evaluate.bench import Extras
     from resight.evaluate.records import parse
 
+    recorder = Recorder() if run else None
     layers = tuple(name.strip() for name in strata.split(",") if name.strip())
     with terminal.progress("evaluating") as progress:
         table, values = _measure(
@@ -97,7 +104,7 @@ def evaluate(
             metric,
             relight,
             progress,
-            extras=Extras(layers, bins, map=html is not None),
+            extras=Extras(layers, bins, html is not None, recorder.add if recorder else None),
             keep=keep,
             cache=None if no_cache else FeatureCache(cache or find_folder(), int(cache_size * GIGABYTE)),
             by=by,
@@ -107,6 +114,29 @@ def evaluate(
     for part in tables:
         print_table(part)
     write(tables, records, values, metric, json=json, html=html, markdown=markdown, latex=latex)
+    if recorder and run:
+        recorder.write(run)
+
+
+class Recorder:
+    """The first DEPTH answers of every query, by recipe."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[str, Sequence[str], Sequence[float]]]] = {}
+
+    def add(self, recipe: "Recipe", query: str, ids: Sequence[str], scores: "FloatArray") -> None:
+        self._found.setdefault(recipe.name, []).append((query, ids[:DEPTH], scores[:DEPTH].tolist()))
+
+    def write(self, path: Path) -> None:
+        from resight.evaluate.trec import write_run
+
+        several = len(self._found) > 1
+        for name, rankings in self._found.items():
+            words = re.sub(r"[^\w.+-]+", "_", name).strip("_")
+            place = path / f"{words}.run" if several else path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_run(place, rankings, tag=words)
+            print(f"wrote {place} (the first {DEPTH:,} of each query)")
 
 
 def _measure(

@@ -1,0 +1,119 @@
+"""Rows of a comparison that were measured before, kept in a folder, so that a grid that was stopped goes on.
+
+In: a RunResult and the bytes an image that it took. Out: the same, where the very same recipe was measured on the very
+same data by the same version. One JSON file a row, written whole or not at all. Seconds are those of the first time.
+"""
+
+import dataclasses
+import hashlib
+import json
+import types
+import typing
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from resight import kernels
+from resight import recipe as recipes
+from resight.errors import StorageError
+from resight.evaluate.results import RunResult
+from resight.types import Dataset, Recipe
+
+
+class ResultCache:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, key: str, recipe: Recipe) -> tuple[RunResult, float] | None:
+        """The result and its bytes an image."""
+        try:
+            held = json.loads(self._place(key).read_text(encoding="utf-8"))
+            return _revive(RunResult, {**held["result"], "recipe": recipe}), float(held["bytes_an_image"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # not there, damaged, or of another layout: it is measured again
+
+    def write(self, key: str, result: RunResult, bytes_an_image: float) -> None:
+        path = self._place(key)
+        plain = {name: getattr(result, name) for name in _list_fields(RunResult) if name != "recipe"}
+        text = json.dumps({"result": plain, "bytes_an_image": bytes_an_image}, default=_flatten)
+        temporary = path.with_suffix(".tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            raise StorageError(
+                f"cannot keep results in {self._folder}",
+                expected="a folder that can be written to, on a disk with space left",
+                actual=str(error),
+                fix="another folder: --cache; or do without it: --no-cache",
+            ) from error
+
+    def _place(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
+
+
+def mark_dataset(dataset: Dataset) -> str:
+    """Changes with the images, their files and the truth."""
+    digest = hashlib.sha256(dataset.name.encode())
+    for ref in (*dataset.database, *dataset.queries):
+        digest.update(f"{ref.id}\0{ref.box}\0{_mark_file(ref.path)}\0{sorted(ref.attributes.items())}\n".encode())
+    for query, judgement in sorted(dataset.judgements.items()):
+        truth = sorted(judgement.grades.items()), sorted(judgement.ignored), sorted(judgement.boxes.items())
+        digest.update(f"{query}\0{truth}\n".encode())
+    return digest.hexdigest()
+
+
+def make_key(recipe: Recipe, data: str, *how: object) -> str:
+    """`data` is the mark of the data set, `how` whatever else the result depends on."""
+    table = {name: value for name, value in recipes.to_table(recipe).items() if name != "name"}
+    told = json.dumps(table, sort_keys=True, default=str)
+    files = [_mark_file(Path(value)) for value in _list_texts(table) if "/" in value or "." in value]
+    made_by = metadata.version("resight"), kernels.implementation()
+    return hashlib.sha256(repr((told, files, data, how, made_by)).encode()).hexdigest()[:32]
+
+
+def _mark_file(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return "absent"
+    return f"{path.absolute()} {status.st_size} {status.st_mtime_ns}"
+
+
+def _list_texts(value: Any) -> list[str]:
+    """Every text in tables and lists: some name files, such as weights and code books."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return [text for part in inner for text in _list_texts(part)]
+
+
+def _flatten(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: getattr(value, name) for name in _list_fields(type(value))}
+    return str(value) if isinstance(value, Path) else dict(value)
+
+
+def _list_fields(kind: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+def _revive(hint: Any, value: Any) -> Any:
+    """A value of JSON as the type that a dataclass declares."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if value is None or hint is Any or isinstance(value, Recipe):
+        return value
+    if origin in (types.UnionType, typing.Union):
+        (kind,) = (part for part in arguments if part is not types.NoneType) if len(arguments) == 2 else (arguments[0],)
+        return _revive(kind, value)
+    if origin is tuple:
+        kinds = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else arguments
+        return tuple(_revive(kind, part) for kind, part in zip(kinds, value, strict=True))
+    if origin is not None and isinstance(value, dict):
+        return {key: _revive(arguments[1], part) for key, part in value.items()}
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return typing.cast(Any, hint)(**{name: _revive(hints[name], part) for name, part in value.items()})
+    return Path(value) if hint is Path else value
