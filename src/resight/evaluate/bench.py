@@ -26,7 +26,8 @@ from resight.evaluate.pages.embedding import MapMaker
 from resight.evaluate.properties import find_properties
 from resight.evaluate.results import JudgedQuery, RunResult
 from resight.evaluate.strata import break_down
-from resight.evaluate.tracing import list_answers, trace
+from resight.evaluate.tracing import SHOWN, list_answers, trace
+from resight.search.locate import BY_TOKENS
 from resight.search.pipeline import Pipeline, search
 from resight.types import Box, Dataset, Descriptors, FloatArray, ImageRef, Judgement, Query, Ranking, Recipe
 
@@ -138,7 +139,7 @@ def measure(
             way, results = ways[(done + turn) % len(ways)], judged[(done + turn) % len(ways)]
             known = hide_branches(query, way.branches)
             started = time.perf_counter()
-            ranking = search(known, way.pipeline, len(bench.collection))
+            ranking = search(known, way.pipeline, len(bench.collection), by_tokens=_count_boxes(way.recipe.metrics))
             seconds = time.perf_counter() - started
             if extras.record:
                 extras.record(way.recipe, ref.id, ranking.ids, ranking.scores)
@@ -182,6 +183,16 @@ def measure(
         )
         for number, (way, results) in enumerate(zip(ways, judged, strict=True))
     ]
+
+
+def _count_boxes(names: Sequence[str]) -> int:
+    """Boxes cost more than the search itself: without a metric of where things are, only those that are shown."""
+    return BY_TOKENS if any(_localises(name) for name in names) else SHOWN
+
+
+def _localises(name: str) -> bool:
+    metric = metrics.build(name)
+    return not isinstance(metric, metrics.RunMetric) and metric.localises
 
 
 def _encode_queries(collection: Collection, refs: Sequence[ImageRef]) -> Iterator[tuple[ImageRef, Query, float]]:

@@ -15,15 +15,16 @@ from resight.search.rerankers import Gallery
 from resight.search.token_support import find_supported_box, find_token_branch, match_tokens, split
 from resight.types import Box, Match, Query, Ranking
 
-BY_TOKENS = 30  # of the first answers: their tokens have to be read
+BY_TOKENS = 30
 
 Sizes = Callable[[Sequence[str]], Mapping[str, tuple[int, int]]]  # ids → width, height of the originals
 
 
-def locate(query: Query, ranking: Ranking, gallery: Gallery, sizes: Sizes) -> Ranking:
+def locate(query: Query, ranking: Ranking, gallery: Gallery, sizes: Sizes, by_tokens: int = BY_TOKENS) -> Ranking:
+    """`by_tokens` of the first answers get a box from their tokens, which have to be read for it."""
     branch = find_token_branch(query)
     matched = [name for name in ranking.ids if name in ranking.matches]
-    rest = [name for name in ranking.ids[:BY_TOKENS] if branch is not None and name not in ranking.boxes]
+    rest = [name for name in ranking.ids[:by_tokens] if branch is not None and name not in ranking.boxes]
     known = sizes(list(dict.fromkeys([*matched, *rest])))
     boxes: dict[str, Box] = {}
     for name in matched:

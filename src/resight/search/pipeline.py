@@ -10,7 +10,7 @@ from resight.search import calibration as calibrations
 from resight.search.calibration import Calibration
 from resight.search.fusions import Fusion
 from resight.search.fusions.score import Score
-from resight.search.locate import Sizes, locate
+from resight.search.locate import BY_TOKENS, Sizes, locate
 from resight.search.rerankers import Gallery, Reranker
 from resight.search.shortlist import USUAL, Shortlister, shortlist
 from resight.types import Query, Ranking
@@ -26,8 +26,10 @@ class Pipeline:
     fusion: Fusion = field(default_factory=Score)
 
 
-def search(query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-    """The k best images for a query, with probabilities and boxes."""
+def search(
+    query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | None = None, by_tokens: int = BY_TOKENS
+) -> Ranking:
+    """The k best images for a query, with probabilities and boxes; `by_tokens`: see `locate`."""
     clock = _Clock()
     ranking = shortlist(query, pipeline.shortlisters, pipeline.fusion, choose_depth(pipeline, k), allowed)
     clock.note("shortlist")
@@ -39,7 +41,7 @@ def search(query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | N
     ranking = calibrations.apply(ranking, pipeline.calibration)
     ranking = replace(ranking, ids=ranking.ids[:k], scores=ranking.scores[:k])
 
-    ranking = locate(query, ranking, pipeline.gallery, pipeline.sizes)
+    ranking = locate(query, ranking, pipeline.gallery, pipeline.sizes, by_tokens)
     clock.note("locate")
     return replace(ranking, seconds=clock.seconds)
 
