@@ -4,6 +4,7 @@ In: a seed, a folder, or a quadrilateral [4, 2] (top left, top right, bottom rig
 and boxes. A scene is 480 × 360 pixels of texture, shapes and lettering, with hundreds of key points.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,3 +76,15 @@ def write_jpeg(path: Path, pixels: Pixels, position: tuple[float, float] | None 
         exif[0x8825] = {1: "N", 2: (float(position[0]), 0.0, 0.0), 3: "E", 4: (float(position[1]), 0.0, 0.0)}
     Image.fromarray(pixels).save(path, quality=92, exif=exif)
     return path
+
+
+def write_views(folder: Path, scenes: int) -> None:
+    """Scenes, a slanted view of each, and a manifest in which the views are queries for the scenes."""
+    rows: list[dict[str, object]] = []
+    for scene in range(scenes):
+        write_jpeg(folder / f"scene_{scene}.jpg", draw_scene(scene))
+        write_jpeg(folder / f"view_{scene}.jpg", look_at(draw_scene(scene)))
+        rows.append({"id": f"scene_{scene}", "path": f"scene_{scene}.jpg"})
+        truth = {"role": "query", "positives": [f"scene_{scene}"]}
+        rows.append({"id": f"view_{scene}", "path": f"view_{scene}.jpg"} | truth)
+    (folder / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,8 +1,6 @@
 """The page of an evaluation in a real browser: charts and table, wide and narrow, light and dark."""
 
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +11,7 @@ from resight.evaluate.pages.page import render
 from resight.evaluate.table import Table
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; set CHROMIUM to its path")
 
-ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 PLACES, TICKS = (0.3, 1.0, 1.3, 2.3), ("2", "10", "20", "a name of some length")
 NAMES = ("recall@1", "recall@5", "recall@10", "ap")
 LINES = tuple(Line(name, (0.5 + number / 20, 0.6, 0.7, 0.8)) for number, name in enumerate(NAMES))
@@ -48,14 +43,6 @@ RANKED = Table(
     marks={(3, 2): "best", (4, 2): "second"},
     absent={ABSENT: "its weights are not here"},
 )
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator["sync_api.Browser"]:
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

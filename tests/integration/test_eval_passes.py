@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from running import run
-from scenes import draw_scene, look_at, write_jpeg
+from scenes import write_views
 
 from resight.encode.backbones import efficientnet_lite
 
@@ -32,14 +32,7 @@ TOKENS = (
 @pytest.fixture(scope="module")
 def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("views")
-    rows: list[dict[str, object]] = []
-    for scene in range(4):
-        write_jpeg(folder / f"scene_{scene}.jpg", draw_scene(scene))
-        write_jpeg(folder / f"view_{scene}.jpg", look_at(draw_scene(scene)))
-        rows.append({"id": f"scene_{scene}", "path": f"scene_{scene}.jpg"})
-        truth = {"role": "query", "positives": [f"scene_{scene}"]}
-        rows.append({"id": f"view_{scene}", "path": f"view_{scene}.jpg"} | truth)
-    (folder / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_views(folder, 4)
     (folder / "poolings.toml").write_text(POOLINGS)
     (folder / "tokens.toml").write_text(TOKENS)
     return folder
