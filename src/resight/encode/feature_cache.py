@@ -7,10 +7,11 @@ that work that was stopped goes on where it was. Above `limit` bytes the files t
 
 import contextlib
 import hashlib
+import json
+import math
 import os
 import threading
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -23,6 +24,8 @@ from resight.errors import StorageError
 from resight.types import Features, Picture
 
 ARRAYS = [field.name for field in fields(Features) if field.name not in ("ids", "grid")]
+MAGIC = b"resight features 1\n"
+ALIGNED = 64  # bytes: where the arrays begin
 ROOM = 0.9  # of the limit, once something had to go
 ABANDONED = 3600.0  # seconds after which a temporary file has nobody who still writes it
 
@@ -38,28 +41,26 @@ class FeatureCache:
     def read(self, key: str) -> Features | None:
         path = self._place(key)
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                held = {name: arrays[name] for name in arrays.files}
+            data = bytearray(path.read_bytes())
             os.utime(path)
         except OSError:
             return None  # not there, or dropped by another process meanwhile
-        except (ValueError, EOFError, zipfile.BadZipFile):
+        try:
+            return unpack(data)
+        except (ValueError, KeyError, TypeError):
             path.unlink(missing_ok=True)  # damaged: it is computed again
             return None
-        rows, columns = held.pop("grid").tolist() or (0, 0)
-        return Features(ids=("",), grid=(rows, columns) if rows else None, **held)
 
     def write(self, key: str, features: Features) -> None:
         path = self._place(key)
-        arrays = {name: getattr(features, name) for name in ARRAYS if getattr(features, name) is not None}
-        size = sum(array.nbytes for array in arrays.values())
+        data = pack(features)
+        size = len(data)
         if size > self.limit:
             return
         temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
-                np.savez(file, grid=np.array(features.grid or (), np.int64), **arrays)
+            temporary.write_bytes(data)
             temporary.replace(path)
             self._count(size)
         except OSError as error:
@@ -78,7 +79,7 @@ class FeatureCache:
             self.computed += computed
 
     def _place(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key[2:]}.npz"
+        return self.folder / key[:2] / f"{key[2:]}.features"
 
     def _count(self, size: int) -> None:
         with self._lock:
@@ -134,6 +135,37 @@ class Cached:
                 features = next(computed)
                 self._cache.write(key, features)
             yield replace(features, ids=(picture.ref.id,))
+
+
+def pack(features: Features) -> bytes:
+    """A line that says what it is, the length of a header, the header (JSON: grid, types and shapes), the arrays.
+
+    Not numpy's own format: reading its header builds a syntax tree, which threads of Python 3.11 cannot do at once.
+    """
+    arrays = {name: getattr(features, name) for name in ARRAYS if getattr(features, name) is not None}
+    told = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
+    header = json.dumps({"grid": features.grid, "arrays": told}).encode()
+    header += b" " * (-(len(MAGIC) + 4 + len(header)) % ALIGNED)
+    start = MAGIC + len(header).to_bytes(4, "little") + header
+    return b"".join([start, *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
+
+
+def unpack(data: bytearray) -> Features:
+    """The inverse, its one picture without a name; ValueError, KeyError or TypeError where the data is damaged."""
+    if not data.startswith(MAGIC):
+        raise ValueError("not a file of features")
+    at = len(MAGIC) + 4
+    length = int.from_bytes(data[len(MAGIC) : at], "little")
+    header = json.loads(data[at : at + length])
+    at += length
+    held = {}
+    for name, (kind, shape) in header["arrays"].items():
+        count = math.prod(shape)
+        held[name] = np.frombuffer(data, np.dtype(kind), count, at).reshape(shape)
+        at += held[name].nbytes
+    if at != len(data):
+        raise ValueError("cut short, or too long")
+    return Features(ids=("",), grid=tuple(header["grid"]) if header["grid"] else None, **held)
 
 
 def make_key(picture: Picture, fingerprint: str, scale: float) -> str:

@@ -179,3 +179,17 @@ def test_the_folder_is_the_one_named_or_the_users_own(monkeypatch: pytest.Monkey
     assert find_folder() == tmp_path / "resight" / "features"
     monkeypatch.setenv("RESIGHT_CACHE", str(tmp_path / "own"))
     assert find_folder() == tmp_path / "own"
+
+
+def test_a_picture_without_key_points_is_kept_too(tmp_path: Path):
+    backbone = sift.build(sift.Config())
+    for _ in range(2):
+        (kept,) = see(Cached(backbone, FeatureCache(tmp_path, PLENTY)), fill_picture(32, 32))
+        assert kept.patches.shape == (1, 0, 128)
+        assert kept.points is not None and kept.points.shape == (1, 0, 4)
+
+
+def test_what_was_kept_can_be_written_to_and_lies_aligned(tmp_path: Path):
+    see(Cached(Counting(), FeatureCache(tmp_path, PLENTY)), fill_picture(4, 4))
+    (again,) = see(Cached(Counting(), FeatureCache(tmp_path, PLENTY)), fill_picture(4, 4))
+    assert again.patches.flags.writeable and again.patches.flags.aligned
