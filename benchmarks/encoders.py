@@ -38,7 +38,7 @@ from resight.encode import checkpoint
 from resight.encode.backbones import efficientnet_lite, onnx_vit
 from resight.encode.descriptors.aggregated import aggregate
 from resight.encode.onnx_blocks import cut, find_blocks
-from resight.encode.preprocess import Statistics, prepare
+from resight.encode.preprocess import Statistics, make_statistics, prepare
 from resight.types import Dataset, FloatArray, ImageRef
 
 BLOCKS = {"lite0": (12, 256), "lite1": (16, 256), "lite2": (16, 256), "onnx_vit": (6, 224)}  # block and input size
@@ -164,9 +164,7 @@ def open_network(name: str) -> Network:
         config = onnx_vit.Config()
         model = onnx.load(onnx_vit.find_weights(config))
         blocks = find_blocks(model.graph, name)
-        red, green, blue = (255 * value for value in config.mean)
-        wide_red, wide_green, wide_blue = (255 * value for value in config.deviation)
-        statistics = Statistics((red, green, blue), (wide_red, wide_green, wide_blue))
+        statistics = make_statistics(config.mean, config.deviation)
         return Network(name, block, size, cut(model, blocks, block), blocks.input, statistics)
     path = efficientnet_lite.find_weights(efficientnet_lite.Config(variant=name))  # type: ignore[arg-type]
     model = efficientnet_lite.build_graph(checkpoint.load(path), name, block)

@@ -1,9 +1,11 @@
-"""An ONNX graph, ready to run.
+"""An ONNX file, read and ready to run.
 
-In: a graph in memory. Out: a session; its `run` may be called from several threads at once. The runtime optimises the
-graph as far as it can (its default).
+In: a file (`read_model`), or a graph in memory (`start`). Out: a session; its `run` may be called from several threads
+at once. The runtime optimises the graph as far as it can (its default).
 """
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -12,6 +14,24 @@ import onnxruntime
 from resight.errors import RecipeError
 
 QUIET = 4  # only fatal errors go to stderr; the others come as exceptions
+
+
+def read_model(path: Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(path)
+    except Exception as error:  # a missing file, a damaged one and missing outside data each raise another class
+        raise RecipeError(
+            f"cannot read the network {path.name}",
+            expected="an ONNX file",
+            actual=str(error).partition("\n")[0],
+            fix="check the setting `model`",
+        ) from error
+
+
+def hash_model(path: Path) -> str:
+    """For a fingerprint."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:8]
 
 
 def start(model: onnx.ModelProto, threads: int, name: str) -> Any:

@@ -12,6 +12,7 @@ Interpolation `area` is OpenCV's; `bilinear` and `bicubic` are Pillow's, which t
 were trained with (the kernel grows with the reduction, so that nothing aliases).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from resight.errors import RecipeError
 from resight.types import Box, FloatArray, Picture
 
 Fit = Literal["squash", "crop", "keep"]
@@ -34,6 +36,20 @@ class Statistics:
 
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
+
+
+def make_statistics(mean: Sequence[float], deviation: Sequence[float]) -> Statistics:
+    """From values of 0 to 1, as networks are published."""
+    numbers = np.array([*mean, *deviation], np.float64)
+    if not len(mean) == len(deviation) == 3 or not np.isfinite(numbers).all() or numbers[3:].min() <= 0:
+        raise RecipeError(
+            "mean and deviation do not fit",
+            expected="three numbers each, deviations above 0",
+            actual=f"{tuple(mean)}, {tuple(deviation)}",
+            fix="e.g. those of ImageNet: mean = [0.485, 0.456, 0.406], deviation = [0.229, 0.224, 0.225]",
+        )
+    red, green, blue, wide_red, wide_green, wide_blue = (255 * numbers).tolist()
+    return Statistics((red, green, blue), (wide_red, wide_green, wide_blue))
 
 
 def choose_input(picture: Picture, size: int, cell: int, fit: Fit) -> tuple[int, int]:

@@ -10,7 +10,6 @@ In: pictures. Out: Features with `grid` and `patches`. What the output is, its s
 Tokens of blocks inside a transformer, and where CLS looks, are the business of onnx_vit.
 """
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 
 from resight.encode.backbones import About
-from resight.encode.onnx_session import start
-from resight.encode.preprocess import REACH, Fit, Interpolation, Statistics, choose_input, choose_size, prepare
+from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.preprocess import REACH, Fit, Interpolation, choose_input, choose_size, make_statistics, prepare
 from resight.errors import MissingWeights, RecipeError
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
@@ -49,13 +47,6 @@ class Config:
         for name, value, least in (("prefix", self.prefix, 0), ("cell", self.cell, 1), ("size", self.size, 1)):
             if value is not None:
                 check_range(name, value, least, 4096)
-        if not len(self.mean) == len(self.deviation) == 3 or min(self.deviation) <= 0:
-            raise RecipeError(
-                "mean and deviation do not fit",
-                expected="three numbers each, deviations above 0",
-                actual=f"{self.mean}, {self.deviation}",
-                fix="e.g. those of ImageNet, the defaults",
-            )
 
 
 def build(config: Config) -> "OnnxNetwork":
@@ -94,13 +85,13 @@ class OnnxNetwork:
     batch = 1
 
     def __init__(self, config: Config, path: Path) -> None:
-        model = _read(path)
+        model = read_model(path)
         self._input, sides = find_input(model.graph, path.name)
         self._output = choose_output(model.graph, config.output)
         self._fixed = any(sides)
         self._size = choose_side(config, sides)
         self._config = config
-        self._statistics = Statistics(_to_pixels(config.mean), _to_pixels(config.deviation))
+        self._statistics = make_statistics(config.mean, config.deviation)
         self.max_side: int | None = REACH * self._size
         self._session = start(model, config.threads, path.name)
         self._cell = 1
@@ -108,7 +99,7 @@ class OnnxNetwork:
         self.fingerprint = (
             f"onnx(output={self._output}, prefix={config.prefix}, cell={self._cell}, size={self._size}, "
             f"fit={config.fit}, interpolation={config.interpolation}, mean={config.mean}, "
-            f"deviation={config.deviation}, model={_hash(path)})"
+            f"deviation={config.deviation}, model={hash_model(path)})"
         )
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
@@ -230,31 +221,9 @@ def refuse_size(fixed: str, asked: str) -> RecipeError:
     )
 
 
-def _read(path: Path) -> Any:
-    try:
-        return onnx.load(path)
-    except Exception as error:  # a damaged file and missing outside data each raise another class
-        raise RecipeError(
-            f"cannot read the network {path.name}",
-            expected="an ONNX file",
-            actual=str(error).partition("\n")[0],
-            fix="check the setting `model`",
-        ) from error
-
-
 def _list_sides(value: Any) -> list[int]:
     return [side.dim_value for side in value.type.tensor_type.shape.dim]
 
 
 def _write(value: Any) -> str:
     return f"{value.name} [{', '.join(str(side or '?') for side in _list_sides(value))}]"
-
-
-def _to_pixels(values: Sequence[float]) -> tuple[float, float, float]:
-    red, green, blue = (255 * value for value in values)
-    return red, green, blue
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:8]

@@ -8,19 +8,17 @@ embedding itself, so that every size that is a multiple of 14 works, square or n
 Of the tokens, the first is CLS, the last rows × columns are the patches; what stands between (registers) is left out.
 """
 
-import hashlib
 import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 from resight.encode.backbones import About
 from resight.encode.onnx_blocks import Blocks, cut, find_blocks
-from resight.encode.onnx_session import start
-from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, choose_size, prepare
+from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.preprocess import REACH, Fit, choose_input, choose_size, make_statistics, prepare
 from resight.errors import MissingExtra, RecipeError
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
@@ -57,7 +55,7 @@ def build(config: Config) -> "OnnxVit":
 
 class OnnxVit:
     def __init__(self, config: Config, path: Path) -> None:
-        model = _read(path)
+        model = read_model(path)
         blocks = find_blocks(model.graph, str(path))
         _check(config, blocks)
         is_last = config.block == len(blocks.outputs) - 1
@@ -66,11 +64,9 @@ class OnnxVit:
         self.max_side: int | None = REACH * config.size
         self.fingerprint = (
             f"onnx_vit(block={config.block}, size={config.size}, norm={wants_norm}, fit={config.fit}, "
-            f"mean={config.mean}, deviation={config.deviation}, model={_hash(path)})"
+            f"mean={config.mean}, deviation={config.deviation}, model={hash_model(path)})"
         )
-        red, green, blue = (255 * value for value in config.mean)
-        wide_red, wide_green, wide_blue = (255 * value for value in config.deviation)
-        self._statistics = Statistics((red, green, blue), (wide_red, wide_green, wide_blue))
+        self._statistics = make_statistics(config.mean, config.deviation)
         self._config = config
         self._patch = blocks.patch
         self._norm = blocks.norm if wants_norm else None
@@ -135,18 +131,6 @@ def find_weights(config: Config) -> Path:
     return path
 
 
-def _read(path: Path) -> onnx.ModelProto:
-    try:
-        return onnx.load(path)
-    except Exception as error:  # a missing file, a damaged one and missing outside data each raise another class
-        raise RecipeError(
-            f"cannot read the network {path.name}",
-            expected="an ONNX file",
-            actual=str(error).partition("\n")[0],
-            fix="check the setting `model`",
-        ) from error
-
-
 def _check(config: Config, blocks: Blocks) -> None:
     if not 0 <= config.block < len(blocks.outputs):
         raise RecipeError(
@@ -169,21 +153,8 @@ def _check(config: Config, blocks: Blocks) -> None:
             actual="norm = true",
             fix="leave norm out",
         )
-    numbers = np.array([*config.mean, *config.deviation])
-    if not len(config.mean) == len(config.deviation) == 3 or not np.isfinite(numbers).all() or numbers[3:].min() <= 0:
-        raise RecipeError(
-            "mean and deviation do not fit",
-            expected="three numbers each, deviations above 0",
-            actual=f"{config.mean}, {config.deviation}",
-            fix="e.g. those of ImageNet, the defaults",
-        )
 
 
 def _average(attention: FloatArray, others: int) -> FloatArray:
     """CLS row of every head [B, heads, tokens] → [B, patches]."""
     return np.asarray(attention[:, :, others:].mean(axis=1), np.float32)
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:8]

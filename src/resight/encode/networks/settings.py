@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from resight.encode.preprocess import Fit, Interpolation
+from resight.encode.preprocess import Fit, Interpolation, make_statistics
 from resight.errors import RecipeError
 from resight.plugins import check_range
 
@@ -48,11 +48,5 @@ class Settings:
                 actual=f"weights = {self.weights}, untrained = true",
                 fix="drop one of them",
             )
-        for name, numbers in (("mean", self.mean), ("deviation", self.deviation)):
-            if numbers is not None and (len(numbers) != 3 or (name == "deviation" and min(numbers) <= 0)):
-                raise RecipeError(
-                    f"{name} does not fit",
-                    expected="three numbers, deviations above 0",
-                    actual=str(numbers),
-                    fix="e.g. mean = [0.485, 0.456, 0.406], deviation = [0.229, 0.224, 0.225]",
-                )
+        if self.mean is not None or self.deviation is not None:
+            make_statistics(self.mean or (0, 0, 0), self.deviation or (1, 1, 1))  # refuses what means nothing

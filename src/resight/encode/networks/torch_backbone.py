@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from resight.encode.networks.settings import Settings
-from resight.encode.preprocess import REACH, Interpolation, Statistics, choose_input, choose_size, prepare
+from resight.encode.preprocess import REACH, Interpolation, choose_input, choose_size, make_statistics, prepare
 from resight.errors import RecipeError
 from resight.types import Box, Features, FloatArray, Picture
 
@@ -101,7 +101,7 @@ class TorchBackbone:
         side = choose_size(given.size, scale, given.cell)
         width, height = choose_input(picture, side, given.cell, settings.fit)
         width, height = max(width, given.least), max(height, given.least)
-        statistics = Statistics(to_pixels(given.mean), to_pixels(given.deviation))
+        statistics = make_statistics(given.mean, given.deviation)
         return prepare(picture, width, height, settings.fit, statistics, given.interpolation, given.share)
 
     def _run(self, planes: FloatArray) -> Outputs:
@@ -187,8 +187,3 @@ def hash_weights(module: torch.nn.Module) -> str:
         digest.update(name.encode())
         digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
     return digest.hexdigest()
-
-
-def to_pixels(values: Sequence[float]) -> tuple[float, float, float]:
-    red, green, blue = (255 * value for value in values)
-    return red, green, blue
