@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from resight.errors import StorageError
 from resight.types import Skipped
+from resight.whole_files import write_whole
 
 SHOWN = 20  # skipped files that are listed before the rest is only counted
 
@@ -77,17 +77,8 @@ def clean(text: str) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """To a temporary name first, so that a reader never sees half a file."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with write_whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(
-            f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
-        ) from error
 
 
 class Bar:

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError, StorageError
+from resight.errors import InputError
 from resight.types import FloatArray
+from resight.whole_files import write_whole
 
 SHIPPED = Path(__file__).parent / "descriptors"
 ROWS_AT_ONCE = 4096  # bounds the distance block: 4,096 × 65,536 words would be 1 GiB in float32
@@ -74,15 +75,8 @@ def load(path: Path | None, shipped: str) -> Codebook:
 
 
 def save(codebook: Codebook, path: Path) -> None:
-    """Written to a temporary name, then renamed."""
-    temporary = path.with_name(path.name + ".tmp.npz")
-    try:
-        np.savez_compressed(temporary, centres=codebook.centres.astype(np.float16))
-        temporary.replace(path)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
-        ) from error
+    with write_whole(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, centres=codebook.centres.astype(np.float16))
 
 
 def make(centres: FloatArray) -> Codebook:

@@ -20,8 +20,8 @@ import numpy as np
 
 from resight.encode.backbones import Backbone
 from resight.encode.feature_batches import split
-from resight.errors import StorageError
 from resight.types import Features, Picture
+from resight.whole_files import UNFINISHED, find_cache, write_whole
 
 ARRAYS = [field.name for field in fields(Features) if field.name not in ("ids", "grid")]
 MAGIC = b"resight features 1\n"
@@ -57,21 +57,10 @@ class FeatureCache:
         size = len(data)
         if size > self.limit:
             return
-        temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        fix = "another folder or a smaller limit: --cache, --cache-size; or do without it: --no-cache"
+        with write_whole(path, f"cannot keep features in {self.folder}", fix) as temporary:
             temporary.write_bytes(data)
-            temporary.replace(path)
-            self._count(size)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise StorageError(
-                f"cannot keep features in {self.folder}",
-                expected="a folder that can be written to, on a disk with space left",
-                actual=str(error),
-                fix="another folder or a smaller limit: --cache, --cache-size; or do without it: --no-cache",
-            ) from error
+        self._count(size)
 
     def count(self, found: int, computed: int) -> None:
         with self._lock:
@@ -99,7 +88,7 @@ class FeatureCache:
         for used, size, path in sorted(known):
             if total <= ROOM * self.limit:
                 break
-            if path.suffix != ".tmp" or now - used > ABANDONED:
+            if path.suffix != UNFINISHED or now - used > ABANDONED:
                 path.unlink(missing_ok=True)
                 total -= size
         return total
@@ -179,6 +168,4 @@ def make_key(picture: Picture, fingerprint: str, scale: float) -> str:
 def find_folder() -> Path:
     """Where features are kept when nobody says otherwise: RESIGHT_CACHE, or the user's own cache folder."""
     named = os.environ.get("RESIGHT_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "resight" / "features"
+    return Path(named) if named else find_cache() / "features"

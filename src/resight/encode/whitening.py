@@ -25,8 +25,9 @@ import numpy as np
 from resight.encode.descriptors.tokens import to_unit_length
 from resight.encode.held_out import Verdict, choose_shrinkage, measure_pairs
 from resight.encode.shrinkage import Blocks, Matrix, measure, shrink
-from resight.errors import InputError, RecipeError, StorageError
+from resight.errors import InputError, RecipeError
 from resight.types import FloatArray, IntArray
+from resight.whole_files import write_whole
 
 
 @dataclass(frozen=True)
@@ -156,17 +157,9 @@ def load(path: Path) -> Whitening:
 
 
 def save(whitening: Whitening, path: Path) -> None:
-    """Written to a temporary name, then renamed."""
-    temporary = path.with_name(path.name + ".tmp.npz")
     facts = np.array(json.dumps(asdict(whitening.facts)))
-    try:
-        np.savez(temporary, mean=whitening.mean, projection=whitening.projection, facts=facts)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(
-            f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
-        ) from error
+    with write_whole(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, mean=whitening.mean, projection=whitening.projection, facts=facts)
 
 
 def make(mean: Matrix | FloatArray, projection: Matrix | FloatArray, facts: Facts) -> Whitening:

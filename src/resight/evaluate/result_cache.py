@@ -16,9 +16,9 @@ from typing import Any
 
 from resight import kernels
 from resight import recipe as recipes
-from resight.errors import StorageError
 from resight.evaluate.results import RunResult
 from resight.types import Dataset, Recipe
+from resight.whole_files import write_whole
 
 
 class ResultCache:
@@ -37,18 +37,9 @@ class ResultCache:
         path = self._place(key)
         plain = {name: getattr(result, name) for name in _list_fields(RunResult) if name != "recipe"}
         text = json.dumps({"result": plain, "bytes_an_image": bytes_an_image}, default=_flatten)
-        temporary = path.with_suffix(".tmp")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        fix = "another folder: --cache; or do without it: --no-cache"
+        with write_whole(path, f"cannot keep results in {self._folder}", fix) as temporary:
             temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
-        except OSError as error:
-            raise StorageError(
-                f"cannot keep results in {self._folder}",
-                expected="a folder that can be written to, on a disk with space left",
-                actual=str(error),
-                fix="another folder: --cache; or do without it: --no-cache",
-            ) from error
 
     def _place(self, key: str) -> Path:
         return self._folder / f"{key}.json"

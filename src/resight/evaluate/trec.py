@@ -26,8 +26,9 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from resight.errors import InputError, ManifestError, StorageError
+from resight.errors import InputError, ManifestError
 from resight.types import Judgement
+from resight.whole_files import write_whole
 
 RUN = ("query", "Q0", "image", "rank", "score", "tag")
 QRELS = ("query", "0", "image", "grade")
@@ -167,19 +168,8 @@ def write_qrels(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> None
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
-    """To a temporary name first, so that a reader never sees half a file."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-        temporary.replace(path)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}", expected="a place that can be written to", actual=str(error), fix="choose another"
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def _format(fields: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.types import Ranking
+from resight.whole_files import write_whole
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
 # The best of thirty wrong candidates usually stands out by less than this. A branch to which the query means nothing
@@ -131,9 +132,8 @@ def load(path: Path) -> list[Calibration]:
 
 
 def save(calibrations: Sequence[Calibration], path: Path) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps([asdict(entry) for entry in calibrations], indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    with write_whole(path) as temporary:
+        temporary.write_text(json.dumps([asdict(entry) for entry in calibrations], indent=1) + "\n", encoding="utf-8")
 
 
 def _shape(name: str, value: float) -> float:
