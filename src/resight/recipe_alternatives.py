@@ -1,7 +1,7 @@
 """The tables of one recipe → those of every recipe that its rows and its alternatives make, each with its own name.
 
-A list where one plug-in is expected (encoder, descriptor, index, fusion), or a list of lists where a list is expected
-(rerankers, transforms), holds alternatives; every combination of them is a recipe:
+A list where one plug-in is expected (encoder, descriptor, regions, index, fusion), or a list of lists where a list is
+expected (rerankers, transforms), holds alternatives; every combination of them is a recipe:
 
     descriptor = ["tokens", { name = "aggregated", k = 32 }]
     rerankers = [[], ["late"]]
@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from resight.errors import RecipeError
-from resight.recipe_settings import spread
+from resight.recipe_settings import PACKAGES, spread
 from resight.recipe_tables import BRANCH_KEYS, check_keys, read_choice, read_list
 from resight.types import Choice
 
@@ -137,7 +137,7 @@ def _find_alternatives(table: Mapping[str, Any]) -> Iterator[_Alternatives]:
     if isinstance(branches, list):
         owners += [(("branches", number), branch) for number, branch in enumerate(branches)]
     for path, owner in owners:
-        for key in ("encoder", "descriptor", "transforms", "index", "fusion", "rerankers"):
+        for key in PACKAGES:
             value = owner.get(key) if isinstance(owner, Mapping) else None
             if key not in CHAINS and _has_names(value):
                 options = [(label, part) for label, option in value.items() for part in spread(option, key)]

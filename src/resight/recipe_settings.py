@@ -18,6 +18,8 @@ from resight.errors import MissingExtra, RecipeError
 PACKAGES = {
     "encoder": "resight.encode.backbones",
     "descriptor": "resight.encode.descriptors",
+    "regions": "resight.encode.descriptors.regions",
+    "query_regions": "resight.encode.descriptors.regions",
     "transforms": "resight.encode.transforms",
     "index": "resight.index",
     "fusion": "resight.search.fusions",

@@ -7,7 +7,8 @@ from resight.errors import RecipeError
 from resight.types import Branch, Choice, Recipe
 
 KEYS = ("name", "data", "branches", "fusion", "store", "index", "rerankers", "metrics", "train")
-BRANCH_KEYS = ("encoder", "descriptor", "transforms", "weight", "index")
+OPTIONAL = ("index", "regions", "query_regions")  # plug-ins that a branch may do without
+BRANCH_KEYS = ("encoder", "descriptor", "transforms", "weight", *OPTIONAL)
 
 
 def parse(table: Mapping[str, Any], default_name: str = "unnamed") -> Recipe:
@@ -48,7 +49,7 @@ def write_branch(branch: Branch) -> dict[str, Any]:
         "descriptor": write_choice(branch.descriptor),
         "transforms": [write_choice(transform) for transform in branch.transforms],
         "weight": branch.weight,
-        **({"index": write_choice(branch.index)} if branch.index else {}),
+        **{key: write_choice(choice) for key in OPTIONAL if (choice := getattr(branch, key)) is not None},
     }
 
 
@@ -96,7 +97,7 @@ def read_branch(item: Any) -> Branch:
         descriptor=read_choice(item["descriptor"], "descriptor"),
         transforms=tuple(read_choice(transform, "transforms") for transform in read_list(item, "transforms")),
         weight=_weight(item.get("weight", 1.0)),
-        index=read_choice(item["index"], "index") if "index" in item else None,
+        **{key: read_choice(item[key], key) for key in OPTIONAL if key in item},
     )
 
 

@@ -144,6 +144,8 @@ class Ranking:
     matches: Mapping[str, Match] = field(default_factory=dict)
     probabilities: Mapping[str, float] = field(default_factory=dict)
     proof: str = ""  # why the shortlist is exact, or that it is not proven; empty where an index does not say
+    regions: Mapping[str, Box] = field(default_factory=dict)  # id → the region that won, where images are cut
+    located_by: Mapping[str, str] = field(default_factory=dict)  # id → what its box comes from, see search/locate.py
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ class Evidence:
     probability: float | None = None
     query_heat: FloatArray | None = None  # [h, w] in 0..1 over the query
     tokens: TokenMatches | None = None
+    region: Box | None = None  # that won, where images are cut
+    located_by: str = ""  # what the box comes from: homography, points, tokens or region
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,7 @@ class Hit:
     box: Box | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict)  # stage → its score
+    located_by: str = ""  # what the box comes from: homography, points, tokens or region
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,8 @@ class Branch:
     """One way to describe an image. Branches with the same encoder share its forward pass.
 
     `weight` is the branch's say in the shortlist; 0 keeps its rows for reranking alone. `index` is how its rows are
-    found, where that differs from the recipe's.
+    found, where that differs from the recipe's. `regions` cuts images of the database, `query_regions` the query; what
+    is not cut is described whole.
     """
 
     encoder: Choice
@@ -210,6 +216,8 @@ class Branch:
     transforms: tuple[Choice, ...] = ()
     weight: float = 1.0
     index: Choice | None = None
+    regions: Choice | None = None
+    query_regions: Choice | None = None
 
 
 @dataclass(frozen=True)

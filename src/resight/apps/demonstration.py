@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from resight.collection import Answer, Collection
+from resight.crops import crop
 from resight.data import images
 from resight.data.sets.folder import walk
 from resight.errors import MissingExtra
@@ -111,7 +112,7 @@ def ask_questions(collection: Collection, photos: Path, scratch: Path) -> Iterat
 
 def photograph_again(source: Path, box: Box, target: Path) -> Path:
     """The part in the box, turned by 10 degrees, half as large again, softer and compressed: a new picture of it."""
-    part = images.crop(images.read(ImageRef(source.name, source)), box).pixels
+    part = crop(images.read(ImageRef(source.name, source)), box).pixels
     height, width = part.shape[:2]
     turn = cv2.getRotationMatrix2D((width / 2, height / 2), 10, 1.5)
     turn[:, 2] += (0.25 * width, 0.25 * height)

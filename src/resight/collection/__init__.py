@@ -17,6 +17,7 @@ from resight.collection import adding, description
 from resight.collection.adding import AddReport, Progress, Source
 from resight.collection.explaining import TokenExplainer, keep_all_patches
 from resight.collection.index_cache import open_index
+from resight.crops import clip
 from resight.data import images
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
@@ -50,7 +51,15 @@ class Answer:
         The maps take one run of the encoder.
         """
         match = self.ranking.matches.get(hit.id)
-        evidence = Evidence(self.query.id, hit.id, hit.box, match=match, probability=hit.probability)
+        evidence = Evidence(
+            self.query.id,
+            hit.id,
+            hit.box,
+            match=match,
+            probability=hit.probability,
+            region=self.ranking.regions.get(hit.id),
+            located_by=hit.located_by,
+        )
         return self.explainer.explain(evidence) if self.explainer else evidence
 
 
@@ -141,13 +150,13 @@ class Collection:
         return Answer(query, ranking, tuple(self._hits(ranking)), self._explainer(query, image))
 
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
-        picture = read_query(image, None if box else self._encoder.max_side)
+        picture = read_query(image, None if box else self._encoder.query_side)
         box = box or picture.ref.box
         if box is not None and len(box) != 4:
             raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
         width, height = picture.size
         outline = (
-            (0.0, 0.0, float(width), float(height)) if box is None else images.clip(box, picture.size, picture.ref.id)
+            (0.0, 0.0, float(width), float(height)) if box is None else clip(box, picture.size, picture.ref.id)
         )
         rows = adding.encode_region(picture, box, self._encoder, "query")
         return Query(picture.ref.id, picture.size, outline, rows)
@@ -160,8 +169,12 @@ class Collection:
         """The stored rows of one branch, a few images at a time."""
         return self._store.descriptors(branch, ids)
 
-    def searcher(self, branch: int, choice: Choice) -> Searcher:
-        """An index over the stored rows of one branch: opened once for a state of the store, made when missing."""
+    def searcher(self, branch: int, choice: Choice | None = None) -> Searcher:
+        """An index over the stored rows of one branch: opened once for a state of the store, made when missing.
+
+        None: the index that the recipe names for the branch.
+        """
+        choice = choice or self.recipe.branches[branch].index or self.recipe.index
         version = self._store.version
         key = version, branch, repr((choice.name, sorted(choice.settings.items())))
         if key not in self._searchers:
@@ -269,6 +282,7 @@ class Collection:
                 box=ranking.boxes.get(record.id),
                 attributes=record.attributes,
                 stages=ranking.signals.get(record.id, {}),
+                located_by=ranking.located_by.get(record.id, ""),
             )
 
 

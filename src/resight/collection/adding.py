@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
+from resight.crops import clip, crop
 from resight.data import images
 from resight.data.sets import folder as folders
 from resight.data.sets import manifest
 from resight.encode.encoder import Encoder
 from resight.encode.extract import Encoded, extract
+from resight.encode.region_rows import move
 from resight.errors import BoxError, CollectionError, ImageError, InputError
 from resight.store import ImageRecord, Record, Store
 from resight.types import Attribute, Box, Descriptors, ImageRef, Picture, Role, Skipped
@@ -50,13 +50,11 @@ def encode_region(picture: Picture, box: Box | None, encoder: Encoder, role: Rol
 def encode_regions(
     pictures: Sequence[Picture], boxes: Sequence[Box | None], encoder: Encoder, role: Role
 ) -> list[tuple[Descriptors, ...]]:
-    parts = [
-        picture if box is None else images.crop(picture, box) for picture, box in zip(pictures, boxes, strict=True)
-    ]
+    parts = [picture if box is None else crop(picture, box) for picture, box in zip(pictures, boxes, strict=True)]
     encoded = []
     for part, box, rows in zip(parts, boxes, encoder.encode(parts, role), strict=True):
         x, y, _, _ = part.ref.box if box is not None and part.ref.box is not None else (0.0, 0.0, 0.0, 0.0)
-        encoded.append(rows if box is None else tuple(_shift(row, x, y) for row in rows))
+        encoded.append(rows if box is None else tuple(move(row, x, y) for row in rows))
     return encoded
 
 
@@ -107,7 +105,7 @@ class _Adding:
         try:
             picture = images.read(ref, max_side=None if ref.box else self._encoder.max_side)
             if ref.box is not None:
-                images.clip(ref.box, picture.size, ref.id)
+                clip(ref.box, picture.size, ref.id)
         except (ImageError, BoxError) as error:
             return Skipped(str(ref.path), images.reason(error, ref.path))
         return picture
@@ -235,14 +233,3 @@ def describe(ref: ImageRef) -> dict[str, Attribute]:
     """The attributes that are stored: those of the source, and the box when it names one."""
     box = {} if ref.box is None else {"box": ",".join(f"{side:g}" for side in ref.box)}
     return {**ref.attributes, **box}
-
-
-def _shift(rows: Descriptors, x: float, y: float) -> Descriptors:
-    move = np.array([x, y, 0, 0], np.float32)
-    move_box = np.array([x, y, x, y], np.float32)
-    return replace(
-        rows,
-        points=None if rows.points is None else rows.points + move,
-        boxes=None if rows.boxes is None else rows.boxes + move_box,
-        seeds=None if rows.seeds is None else rows.seeds + move_box,
-    )

@@ -139,6 +139,8 @@ def _change(branch: Branch, change: Callable[[str, Choice], Choice]) -> Branch:
         encoder=change("resight.encode.backbones", branch.encoder),
         descriptor=change("resight.encode.descriptors", branch.descriptor),
         transforms=tuple(change("resight.encode.transforms", choice) for choice in branch.transforms),
+        regions=branch.regions and change("resight.encode.descriptors.regions", branch.regions),
+        query_regions=branch.query_regions and change("resight.encode.descriptors.regions", branch.query_regions),
     )
 
 

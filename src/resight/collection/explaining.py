@@ -62,5 +62,5 @@ class TokenExplainer:
 
 
 def keep_all_patches(branch: Branch) -> Branch:
-    """The branch with every patch as a token of its own."""
-    return replace(branch, descriptor=Choice("tokens"))
+    """The branch with every patch of the whole image as a token of its own."""
+    return replace(branch, descriptor=Choice("tokens"), regions=None, query_regions=None)

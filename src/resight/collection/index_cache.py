@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from resight import index as indexes
-from resight.errors import ResightError, StorageError
-from resight.index import Index, Searcher
+from resight.errors import RecipeError, ResightError, StorageError
+from resight.index import Chunks, Index, Learner, Searcher
 from resight.store import Store
 from resight.types import Choice
 
@@ -66,7 +66,7 @@ def _build(plugin: Index, store: Store, branch: int, home: Path, place: Path) ->
     home.mkdir(exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=home))
     try:
-        plugin.create(lambda: store.descriptors(branch, fields=("words",)), temporary)
+        _create(plugin, store, branch, temporary)
         temporary.replace(place)
     except OSError:
         if not place.is_dir():  # otherwise another process has just made the same index
@@ -78,7 +78,25 @@ def _build(plugin: Index, store: Store, branch: int, home: Path, place: Path) ->
 def _build_elsewhere(plugin: Index, store: Store, branch: int) -> Searcher:
     scratch = Path(tempfile.mkdtemp(prefix="resight-index-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    return plugin.create(lambda: store.descriptors(branch, fields=("words",)), scratch)
+    return _create(plugin, store, branch, scratch)
+
+
+def _create(plugin: Index, store: Store, branch: int, folder: Path) -> Searcher:
+    """The index of a branch, which may learn from the rows of another."""
+    if not isinstance(plugin, Learner) or (teacher := plugin.learns_from) is None:
+        return plugin.create(_read(store, branch), folder)
+    if not 0 <= teacher < len(store.layout):
+        raise RecipeError(
+            f"there is no branch {teacher} to learn from",
+            expected=f"one of 0 to {len(store.layout) - 1}",
+            actual=str(teacher),
+            fix="branches count from 0 in the order of the recipe",
+        )
+    return plugin.create(_read(store, branch), folder, training=_read(store, teacher))
+
+
+def _read(store: Store, branch: int) -> Chunks:
+    return lambda: store.descriptors(branch, fields=("words", "boxes"))
 
 
 def _remove_outdated(home: Path, branch: int, version: int) -> None:

@@ -1,25 +1,28 @@
 """A recipe's branches, built: pictures → one Descriptors a branch.
 
-Branches with the same encoder share one pass of its backbone, at each scale that one of them asks for. `spaces` holds a
-fingerprint for each branch: two collections can be compared when theirs are equal.
+Branches with the same encoder share the passes of its backbone: at each scale that one of them asks for, and through
+each region, whole images included, that one of them cuts. `spaces` holds a fingerprint for each branch: two collections
+can be compared when theirs are equal.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from resight.encode import backbones, descriptors, transforms
 from resight.encode.backbones import Backbone
+from resight.encode.cutting import REGIONS, CutPicture, Cutter, build_cutters, portion
 from resight.encode.descriptors import Descriptor
 from resight.encode.feature_batches import split
 from resight.encode.feature_cache import Cached, FeatureCache
+from resight.encode.region_rows import join_regions, move
 from resight.encode.transforms import Transform
 from resight.errors import RecipeError, SpaceMismatch
-from resight.types import Branch, Choice, Descriptors, Features, Picture, Role
+from resight.types import Box, Branch, Choice, Descriptors, Features, Picture, Role
 
-ROLES: tuple[Role, ...] = ("database", "query")
+Pass = tuple[int, float, int, Box | None]  # backbone, scale, number of the picture, region
 
 
 class Encoder:
@@ -30,42 +33,65 @@ class Encoder:
                 choices.append(branch.encoder)
         self._backbones = [_build(choice, cache) for choice in choices]
         self._source = [choices.index(branch.encoder) for branch in branches]
+        self._cutters: dict[Role, list[Cutter]] = {
+            "database": build_cutters([branch.regions for branch in branches]),
+            "query": build_cutters([branch.query_regions for branch in branches]),
+        }
         self._finish = [_Finish(branch) for branch in branches]
         self.spaces = tuple(
-            _fingerprint(self._backbones[source].fingerprint, *finish.fingerprints)
-            for source, finish in zip(self._source, self._finish, strict=True)
+            _fingerprint(self._backbones[source].fingerprint, *finish.fingerprints, *cutter.fingerprints)
+            for source, finish, cutter in zip(self._source, self._finish, self._cutters["database"], strict=True)
         )
         for source, finish in zip(self._source, self._finish, strict=True):
             finish.check_spaces(self._backbones[source].fingerprint)
-        self.max_side = self._find_max_side()
+        self.max_side = self._find_max_side("database")
+        self.query_side = self._find_max_side("query")
         self.batch = max(backbone.batch for backbone in self._backbones)
 
     def encode(
         self, pictures: Sequence[Picture], role: Role = "database", scale: float = 1.0
     ) -> Iterator[tuple[Descriptors, ...]]:
         """For each picture in order, its descriptors: one a branch, of one image each."""
-        passes = {
-            (source, part): None
-            for source, finish in zip(self._source, self._finish, strict=True)
-            for part in finish.scales(role)
-        }
-        features = {
-            (source, part): list(split(self._backbones[source].extract(pictures, scale * part)))
-            for source, part in passes
-        }
-        for position in range(len(pictures)):
-            yield tuple(
-                replace(finish([features[source, part][position] for part in finish.scales(role)], role), space=space)
-                for source, finish, space in zip(self._source, self._finish, self.spaces, strict=True)
-            )
+        for some in portion(pictures, self._cutters[role]):
+            features = self._extract(some, role, scale)
+            for number, picture in enumerate(some):
+                yield tuple(
+                    self._describe(branch, number, picture, features, role) for branch in range(len(self._finish))
+                )
 
-    def _find_max_side(self) -> int | None:
+    def _extract(self, some: Sequence[CutPicture], role: Role, scale: float) -> dict[Pass, Features]:
+        """Every part through every backbone and at every scale that a branch wants it at, once."""
+        wanted: dict[tuple[int, float], dict[tuple[int, Box | None], None]] = {}
+        for branch, (source, finish) in enumerate(zip(self._source, self._finish, strict=True)):
+            parts = [(number, box) for number, picture in enumerate(some) for box in picture.boxes[branch]]
+            for size in finish.scales(role):
+                wanted.setdefault((source, size), {}).update(dict.fromkeys(parts))
+        found: dict[Pass, Features] = {}
+        for (source, size), places in wanted.items():
+            shown = [some[number].show(box) for number, box in places]
+            extracted = split(self._backbones[source].extract(shown, scale * size))
+            found |= {(source, size, *place): one for place, one in zip(places, extracted, strict=True)}
+        return found
+
+    def _describe(
+        self, branch: int, number: int, picture: CutPicture, features: Mapping[Pass, Features], role: Role
+    ) -> Descriptors:
+        source, finish, boxes = self._source[branch], self._finish[branch], picture.boxes[branch]
+        parts = [finish([features[source, size, number, box] for size in finish.scales(role)], role) for box in boxes]
+        rows = parts[0]
+        if self._cutters[role][branch].cuts:
+            places = [picture.find(box) for box in boxes]
+            moved = [move(part, x, y) for part, (x, y, _, _) in zip(parts, places, strict=True)]
+            rows = join_regions(moved, places, role)
+        return replace(rows, space=self.spaces[branch])
+
+    def _find_max_side(self, role: Role) -> int | None:
         """The side that pictures may be reduced to when they are decoded: what the largest input of all needs."""
         sides = [
-            (self._backbones[source].max_side, max(part for role in ROLES for part in finish.scales(role)))
-            for source, finish in zip(self._source, self._finish, strict=True)
+            (self._backbones[source].max_side, max(*finish.scales(role), 1.0) * cutter.finest)
+            for source, finish, cutter in zip(self._source, self._finish, self._cutters[role], strict=True)
         ]
-        known = [round(side * max(scale, 1)) for side, scale in sides if side is not None]
+        known = [round(side * scale) for side, scale in sides if side is not None]
         return max(known) if len(known) == len(sides) else None
 
 
@@ -92,7 +118,7 @@ class _Finish:
         for number, transform in enumerate(self._transforms):
             learnt = getattr(transform, "space", "")
             given = _fingerprint(backbone, *self.fingerprints[: number + 1])
-            if learnt and learnt != given:
+            if learnt and _without_regions(learnt) != _without_regions(given):
                 raise SpaceMismatch(
                     f"the transform {transform.fingerprint} was learnt from descriptors of another kind",
                     expected=learnt,
@@ -122,6 +148,11 @@ def _join(parts: Sequence[Descriptors]) -> Descriptors:
     """The rows of one picture at several scales as rows of one image: its vectors, which is all that can be pooled."""
     vectors = np.concatenate([part.vectors for part in parts])
     return Descriptors(parts[0].ids, vectors, np.zeros(len(vectors), np.int32))
+
+
+def _without_regions(space: str) -> str:
+    """Regions are described as whole images are, so that what was learnt from one kind may be used for the other."""
+    return space.rpartition(" #")[0].partition(f" > {REGIONS}")[0]
 
 
 def _fingerprint(*parts: str) -> str:

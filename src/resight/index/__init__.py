@@ -7,7 +7,7 @@ stays on disk and is mapped.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from resight import plugins
 from resight.types import Descriptors, Ranking
@@ -25,6 +25,15 @@ class Index(Protocol):
     def create(self, chunks: Chunks, folder: Path) -> Searcher: ...
 
     def open(self, folder: Path) -> Searcher: ...
+
+
+@runtime_checkable
+class Learner(Index, Protocol):
+    """An index that may learn its codes from the rows of another branch, whose number is `learns_from`."""
+
+    learns_from: int | None
+
+    def create(self, chunks: Chunks, folder: Path, training: Chunks | None = None) -> Searcher: ...
 
 
 def build(name: str, **settings: Any) -> Index:

@@ -27,16 +27,19 @@ def locate(query: Query, ranking: Ranking, gallery: Gallery, sizes: Sizes, by_to
     rest = [name for name in ranking.ids[:by_tokens] if branch is not None and name not in ranking.boxes]
     known = sizes(list(dict.fromkeys([*matched, *rest])))
     boxes: dict[str, Box] = {}
+    origins: dict[str, str] = {}
     for name in matched:
         if (box := find_box(ranking.matches[name], query.outline, known[name])) is not None:
             boxes[name] = box
+            origins[name] = "homography" if ranking.matches[name].model == "homography" else "points"
     left = [name for name in rest if name not in boxes]
     if branch is not None and left:
         for image in split(gallery.descriptors(branch, left)):
             tokens = match_tokens(query.descriptors[branch], image)
             if tokens and (box := find_supported_box(tokens, known[tokens.image_id])) is not None:
                 boxes[tokens.image_id] = box
-    return replace(ranking, boxes={**ranking.boxes, **boxes})
+                origins[tokens.image_id] = "tokens"
+    return replace(ranking, boxes={**ranking.boxes, **boxes}, located_by={**ranking.located_by, **origins})
 
 
 def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:

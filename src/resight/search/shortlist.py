@@ -2,7 +2,9 @@
 
 With several branches each gives its score for all candidates, also for those that only another has found, so that a
 high score is never compared with a missing one. What a branch says reaches the signals: its score, under its name, and
-how far that stands out, as `standout` (`NAME_standout` where there are several branches).
+how far that stands out, as `standout` (`NAME_standout` where there are several branches). Where images are cut into
+regions, the one that won is the first guess of where the thing is; of several branches, that of the one to which the
+image stands out most.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ import numpy as np
 from resight import ranks
 from resight.index import Searcher
 from resight.search.fusions import Fusion
-from resight.types import FloatArray, Query, Ranking
+from resight.types import Box, FloatArray, Query, Ranking
 
 USUAL, FEWEST, FARTHEST = 30, 8, 50.0
 
@@ -34,7 +36,8 @@ def shortlist(
     """The `depth` best by the fused score, with the signals of each."""
     found = [part.searcher.search(query.descriptors[part.branch], depth, allowed) for part in shortlisters]
     ids = list(dict.fromkeys(name for ranking in found for name in ranking.ids))
-    scores = np.stack([_complete(query, part, list_, ids) for part, list_ in zip(shortlisters, found, strict=True)])
+    found = [_complete(query, part, some, ids) for part, some in zip(shortlisters, found, strict=True)]
+    scores = np.stack([_order(ranking, ids) for ranking in found])
     weights = np.array([part.weight for part in shortlisters], np.float32)
     ranking = ranks.best(query.id, ids, fusion.fuse(scores, weights), depth)
     standouts = np.stack([standout(branch) for branch in scores])
@@ -44,7 +47,16 @@ def shortlist(
             signals[name] |= {part.name: value, name_standout(part.name, len(shortlisters)): distance}
     proofs = [(part.name, list_.proof) for part, list_ in zip(shortlisters, found, strict=True) if list_.proof]
     proof = " ".join(why if len(shortlisters) == 1 else f"{name}: {why}" for name, why in proofs)
-    return replace(ranking, signals={name: signals[name] for name in ranking.ids}, proof=proof)
+    regions = _choose_regions(found, ids, weights[:, None] * standouts)
+    regions = {name: regions[name] for name in ranking.ids if name in regions}
+    return replace(
+        ranking,
+        signals={name: signals[name] for name in ranking.ids},
+        proof=proof,
+        boxes=regions,
+        regions=regions,
+        located_by=dict.fromkeys(regions, "region"),
+    )
 
 
 def name_standout(part: str, parts: int) -> str:
@@ -67,11 +79,30 @@ def standout(scores: FloatArray) -> FloatArray:
     return np.asarray(np.clip((scores - middle) / spread, 0, FARTHEST), np.float32)
 
 
-def _complete(query: Query, part: Shortlister, found: Ranking, ids: list[str]) -> FloatArray:
-    """The branch's score of every candidate [n]; those that it did not find by itself are asked for."""
-    scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
-    missing = frozenset(ids) - scores.keys()
-    if missing:
-        rest = part.searcher.search(query.descriptors[part.branch], len(missing), missing)
-        scores |= dict(zip(rest.ids, rest.scores.tolist(), strict=True))
+def _complete(query: Query, part: Shortlister, found: Ranking, ids: list[str]) -> Ranking:
+    """What the branch says of every candidate; those that it did not find by itself are asked for."""
+    missing = frozenset(ids) - frozenset(found.ids)
+    if not missing:
+        return found
+    rest = part.searcher.search(query.descriptors[part.branch], len(missing), missing)
+    return replace(
+        found,
+        ids=(*found.ids, *rest.ids),
+        scores=np.concatenate([found.scores, rest.scores]),
+        boxes={**found.boxes, **rest.boxes},
+    )
+
+
+def _order(ranking: Ranking, ids: list[str]) -> FloatArray:
+    scores = dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
     return np.array([scores[name] for name in ids], np.float32)
+
+
+def _choose_regions(found: Sequence[Ranking], ids: list[str], says: FloatArray) -> dict[str, Box]:
+    """The region of each candidate by the branch that has one and says most for it: says [branches, candidates]."""
+    regions: dict[str, Box] = {}
+    for column, name in enumerate(ids):
+        knowing = [branch for branch, ranking in enumerate(found) if name in ranking.boxes]
+        if knowing:
+            regions[name] = found[max(knowing, key=lambda branch: says[branch, column])].boxes[name]
+    return regions

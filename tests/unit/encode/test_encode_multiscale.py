@@ -57,7 +57,7 @@ def test_queries_have_scales_of_their_own_in_the_same_space():
 
 def test_pictures_are_decoded_as_large_as_the_largest_scale_needs():
     assert Encoder([at(0.5, 2.0)]).max_side == 2 * Encoder([Branch(LITE0, POOLED)]).max_side
-    assert Encoder([at(0.5, query=(3.0,))]).max_side == 3 * Encoder([Branch(LITE0, POOLED)]).max_side
+    assert Encoder([at(0.5, query=(3.0,))]).query_side == 3 * Encoder([Branch(LITE0, POOLED)]).query_side
 
 
 def test_branches_share_the_passes_at_the_scales_that_they_have_in_common(monkeypatch: pytest.MonkeyPatch):

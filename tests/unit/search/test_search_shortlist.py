@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from resight.search import fusions
 from resight.search.shortlist import Shortlister, shortlist, standout
 from resight.types import Descriptors, Query, Ranking
 
-QUERY = Query("q", (100, 80), (10.0, 10.0, 50.0, 40.0), (global_rows("q", [[1]]), global_rows("q", [[2]])))
+QUERY = Query("q", (100, 80), (10.0, 10.0, 50.0, 40.0), tuple(global_rows("q", [[value]]) for value in (1, 2, 3)))
 SUM = fusions.build("score")
 
 
@@ -116,3 +116,35 @@ def test_the_standout_of_a_single_branch_has_no_prefix():
     scores = dict(zip("abcdefgh", [9.0, 5, 4, 4, 3, 3, 2, 2], strict=True))
     ranking = shortlist(QUERY, [Shortlister("x", 0, 1.0, FakeSearcher(scores))], SUM, 8, None)
     assert ranking.signals["a"] == {"x": 9.0, "standout": pytest.approx(5.5 / 1.4826, rel=1e-4)}
+
+
+@dataclass(frozen=True)
+class FakeRegions(FakeSearcher):
+    """Says where each image matched: a box whose first side is the score in tenths."""
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        ranking = super().search(query, k, allowed)
+        boxes = {name: (10 * score, 0.0, 20.0, 20.0) for name, score in zip(ranking.ids, ranking.scores, strict=True)}
+        return replace(ranking, boxes=boxes)
+
+
+def test_the_region_that_won_is_where_the_thing_is_at_first():
+    ranking = shortlist(QUERY, [Shortlister("pooled", 0, 1.0, FakeRegions({"a": 0.5, "b": 0.25}))], SUM, 2, None)
+    assert ranking.boxes == ranking.regions == {"a": (5.0, 0.0, 20.0, 20.0), "b": (2.5, 0.0, 20.0, 20.0)}
+    assert ranking.located_by == {"a": "region", "b": "region"}
+
+
+def test_of_several_branches_the_one_to_which_an_image_stands_out_says_where():
+    low = dict.fromkeys("cdefghij", 0.1) | {"c": 0.11, "d": 0.12}
+    parts = [
+        Shortlister("pooled", 0, 1.0, FakeRegions({"a": 0.9, "b": 0.1, **low})),
+        Shortlister("tokens", 1, 1.0, FakeRegions({"a": 0.1, "b": 0.8, **low})),
+        Shortlister("vlad", 2, 1.0, FakeSearcher({"a": 0.9, "b": 0.9, **low})),
+    ]
+    ranking = shortlist(QUERY, parts, SUM, 10, None)
+    assert ranking.regions["a"][0] == pytest.approx(9) and ranking.regions["b"][0] == pytest.approx(8)
+
+
+def test_without_regions_there_is_no_box():
+    ranking = shortlist(QUERY, [Shortlister("vlad", 0, 1.0, FakeSearcher({"a": 1.0}))], SUM, 1, None)
+    assert (ranking.boxes, ranking.regions, ranking.located_by) == ({}, {}, {})
