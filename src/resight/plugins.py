@@ -14,8 +14,8 @@ from types import ModuleType, UnionType
 from typing import Any
 
 from resight.errors import MissingExtra, RecipeError
-from resight.recipe_tables import read_branch
-from resight.types import Branch
+from resight.recipe_tables import read_branch, read_choice
+from resight.types import Branch, Choice
 
 
 def load(package: str, name: str, settings: Mapping[str, Any]) -> Any:
@@ -97,6 +97,8 @@ def convert(value: Any, hint: Any, owner: str) -> Any:
         return tuple(convert(item, choices[0], owner) for item in value)
     elif hint is Branch:
         return value if isinstance(value, Branch) else read_branch(value)
+    elif hint is Choice:
+        return value if isinstance(value, Choice) else read_choice(value, owner)
     elif hint is Path and isinstance(value, (str, Path)):
         return Path(value)
     elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):

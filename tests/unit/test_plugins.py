@@ -8,6 +8,7 @@ import pytest
 
 from resight import plugins
 from resight.errors import MissingExtra, RecipeError
+from resight.types import Choice
 
 TOY = """
 from dataclasses import dataclass
@@ -166,3 +167,21 @@ def test_a_refused_choice_is_answered_with_the_valid_ones():
 def test_settings_out_of_range_are_refused(package, name, settings):
     with pytest.raises(RecipeError, match="out of range"):
         plugins.load(package, name, settings)
+
+
+@dataclass(frozen=True)
+class Nested:
+    source: Choice | None = None
+    sources: tuple[Choice, ...] = ()
+
+
+def test_a_plug_in_inside_a_plug_in_is_a_name_or_a_table_or_already_one():
+    made = plugins.configure(Nested, {"source": "grid", "sources": [{"name": "grid", "level": 1}, Choice("x")]}, "toy")
+    assert made == Nested(Choice("grid"), (Choice("grid", {"level": 1}), Choice("x")))
+    assert plugins.configure(Nested, {"source": None}, "toy") == Nested()
+
+
+@pytest.mark.parametrize("value", [[3], [{"level": 1}], "grid"])
+def test_what_names_no_plug_in_is_refused(value: object):
+    with pytest.raises(RecipeError, match="sources"):
+        plugins.configure(Nested, {"sources": value}, "toy")

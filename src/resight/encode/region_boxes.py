@@ -8,14 +8,18 @@ Overlap is intersection over union: IoU(a, b) = |a ∩ b| / |a ∪ b|.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight.types import FloatArray, IntArray
 
 OVERLAP = 0.9  # two crops that share more than this look the same to every encoder
 SMALLEST = 8.0  # pixels a side below which nothing is left to recognise
 USUAL_FINEST = 4.0  # how many times smaller than the image the smaller proposals usually are, as of a grid of level 3
+
+Form = Literal["corners", "centre"]  # x0, y0, x1, y1, or x and y of the centre, width, height
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,15 @@ def choose_regions(
     """
     boxes = clip(proposals.boxes, size)
     sides = boxes[:, 2:] - boxes[:, :2]
-    useful = np.flatnonzero(np.isfinite(boxes).all(axis=1) & (sides >= smallest).all(axis=1))
+    useful = np.flatnonzero(_is_finite(proposals.boxes) & (sides >= smallest).all(axis=1))
     kept = useful[find_distinct(boxes[useful], proposals.scores[useful], most, overlap)]
     return boxes[kept] if len(kept) else cover(size)
 
 
 def limit(proposals: Proposals, most: int | None, overlap: float = OVERLAP) -> Proposals:
-    """The best of a source's proposals, near-duplicates merged, in their own order."""
-    kept = find_distinct(proposals.boxes, proposals.scores, most, overlap)
+    """The best of a source's proposals, near-duplicates merged, in their own order; only what is finite."""
+    finite = np.flatnonzero(_is_finite(proposals.boxes) & np.isfinite(proposals.scores))
+    kept = finite[find_distinct(proposals.boxes[finite], proposals.scores[finite], most, overlap)]
     return Proposals(proposals.boxes[kept], proposals.scores[kept])
 
 
@@ -83,6 +88,15 @@ def cover(size: tuple[int, int]) -> FloatArray:
     return np.array([[0, 0, *size]], np.float32)
 
 
+def place(shares: FloatArray, form: Form, covers: Sequence[float]) -> FloatArray:
+    """Boxes in shares of 0..1 of the box `covers` → pixels of the original."""
+    rows = np.asarray(shares, np.float32).reshape(-1, 4)
+    if form == "centre":
+        rows = np.concatenate([rows[:, :2] - rows[:, 2:] / 2, rows[:, :2] + rows[:, 2:] / 2], axis=1)
+    x0, y0, x1, y1 = covers
+    return np.asarray(rows * np.array([x1 - x0, y1 - y0] * 2) + np.array([x0, y0] * 2), np.float32)
+
+
 def make_proposals(boxes: Sequence[Sequence[float]], scores: Sequence[float]) -> Proposals:
     """From plain numbers; none at all are no proposals."""
     return Proposals(np.array(boxes, np.float32).reshape(-1, 4), np.array(scores, np.float32))
@@ -91,3 +105,7 @@ def make_proposals(boxes: Sequence[Sequence[float]], scores: Sequence[float]) ->
 def join(parts: Sequence[Proposals]) -> Proposals:
     """The proposals of several sources, one after another."""
     return Proposals(np.concatenate([part.boxes for part in parts]), np.concatenate([part.scores for part in parts]))
+
+
+def _is_finite(boxes: FloatArray) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(boxes).all(axis=1))

@@ -1,0 +1,185 @@
+"""Things named by words: Grounding DINO (Liu et al., ECCV 2024) through the library transformers.
+
+In: a picture and a prompt. Out: at most `most` boxes, scored by the likelihood of the prompt's best word. Which word it
+was does not matter to a region, so that there is no threshold for the choice of words, only one for the box.
+
+`model` is an id of the Hugging Face hub, or a folder with config.json, vocab.txt and the weights. The picture is shown
+with its shorter side at `size` pixels, the longer at most 5/3 of that, as in training.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from resight.encode.networks import hub
+from resight.encode.networks.checkpoints import read, refuse_misfit, unwrap
+from resight.encode.networks.pretrained import fetch_files, quieten
+from resight.encode.networks.settings import Device, Settings
+from resight.encode.networks.torch_backbone import SEED, choose_device, hash_weights
+from resight.encode.networks.torchvision_ops import declare_missing
+from resight.encode.preprocess import make_statistics, prepare
+from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit, place
+from resight.errors import MissingWeights, RecipeError
+from resight.plugins import check_range
+from resight.types import Picture
+
+STATISTICS = make_statistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+LONGEST = 5 / 3  # of the shorter side
+LEAST = 96  # pixels of the longer side: the coarsest map has a stride of 64, and its norm needs two cells
+KIND = "grounding-dino"
+
+
+@dataclass(frozen=True)
+class Config:
+    model: str = "IDEA-Research/grounding-dino-tiny"
+    prompt: str = "object. picture. building. sign. product."  # phrases, each ended by a full stop
+    threshold: float = 0.25  # of a box's score
+    most: int = 20
+    size: int = 800
+    device: Device = "auto"
+    threads: int = 1  # on a CPU; pictures are encoded side by side. Sets torch's own, for the process
+    untrained: bool = False  # random weights, always the same ones: for tests and for timing
+
+    def __post_init__(self) -> None:
+        check_range("threshold", self.threshold, 0, 1)
+        check_range("most", self.most, 1)
+        check_range("size", self.size, LEAST, 4096)
+        check_range("threads", self.threads, 1, 256)
+        if not self.prompt.strip(" ."):
+            raise RecipeError("an empty prompt", expected="words", actual=repr(self.prompt), fix='e.g. "object."')
+
+
+def build(config: Config) -> "Detector":
+    declare_missing()
+    try:
+        return Detector(config)
+    except MissingWeights as error:
+        raise MissingWeights(
+            error.problem,
+            expected=error.expected,
+            actual=error.actual,
+            fix="connect to the network, set `model` to a folder with config.json, vocab.txt and the weights, "
+            "or choose the region source saliency or grid",
+        ) from error
+
+
+class Detector:
+    finest = USUAL_FINEST
+
+    def __init__(self, config: Config) -> None:
+        module = make_module(config) if config.untrained else load_module(config)
+        vocabulary = _fetch(config.model, "vocab.txt")
+        self._config = config
+        self._device = choose_device(Settings(device=config.device))
+        if self._device.type == "cpu":
+            torch.set_num_threads(config.threads)
+        self._module = module.eval().to(self._device)
+        self._words = encode_prompt(config.prompt, vocabulary).to(self._device)
+        words = self._words["input_ids"][0].tolist()
+        self.fingerprint = (
+            f"detector({KIND}, words={words}, threshold={config.threshold}, most={config.most}, size={config.size}, "
+            f"weights={hash_weights(module)})"
+        )
+
+    def propose(self, picture: Picture) -> Proposals:
+        planes, covers = prepare(picture, *fit_sides(picture.size, self._config.size), "squash", STATISTICS, "bilinear")
+        shown = torch.from_numpy(planes).to(self._device)
+        with torch.inference_mode():
+            found = self._module(
+                pixel_values=shown, pixel_mask=torch.ones_like(shown[:, 0], dtype=torch.long), **self._words
+            )
+        scores = found.logits[0].sigmoid().amax(dim=1).float().cpu().numpy()
+        kept = scores >= self._config.threshold
+        boxes = found.pred_boxes[0].float().cpu().numpy()[kept]
+        return limit(Proposals(place(boxes, "centre", covers), scores[kept]), self._config.most)
+
+
+def fit_sides(size: tuple[int, int], shorter: int) -> tuple[int, int]:
+    """Width and height of the input: the shorter side as asked for, unless the longer would be too long."""
+    scale = min(shorter / min(size), LONGEST * shorter / max(size))
+    width, height = (max(round(side * scale), 32) for side in size)
+    return width, height
+
+
+def encode_prompt(prompt: str, vocabulary: Path) -> Any:
+    """Phrases in lower case, each ended by a full stop, as the network was trained."""
+    phrases = [phrase.strip().lower() for phrase in prompt.split(".") if phrase.strip()]
+    return transformers.BertTokenizer(str(vocabulary))(". ".join(phrases) + ".", return_tensors="pt")
+
+
+def make_module(config: Config) -> Any:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        return _explain(config.model, lambda: transformers.GroundingDinoForObjectDetection(read_config(config.model)))
+
+
+def load_module(config: Config) -> Any:
+    settings = read_config(config.model)
+    files = fetch_files(config.model)
+    state = {name: tensor for path in files for name, tensor in unwrap(read(path), path).items()}
+    with quieten():
+        module, report = _explain(
+            config.model,
+            lambda: transformers.GroundingDinoForObjectDetection.from_pretrained(
+                None,
+                config=settings,
+                state_dict=dict(state),  # which it takes apart while it loads
+                dtype=torch.float32,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            ),
+        )
+    bent = {name: (given, wanted) for name, given, wanted in sorted(report["mismatched_keys"])}
+    if report["missing_keys"] or bent:
+        own = module.state_dict()
+        missing = {name: own[name].shape for name in sorted(report["missing_keys"])}
+        raise refuse_misfit(files[0].name, missing, bent, {}, "take config.json and the weights from one model")
+    return module
+
+
+def read_config(model: str) -> Any:
+    path = _fetch(model, "config.json")
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RecipeError(f"{path} is not valid JSON", actual=str(error), fix="fetch the model anew") from error
+    if not isinstance(table, dict) or table.get("model_type") != KIND:
+        raise RecipeError(
+            f"{model} is not a detector that resight knows",
+            expected=f"a config.json with the model_type {KIND}",
+            actual=repr(table.get("model_type")) if isinstance(table, dict) else "no table",
+            fix="choose a Grounding DINO, or export the network to ONNX and use the region source onnx_detector",
+        )
+    return _explain(model, lambda: transformers.GroundingDinoConfig.from_dict(table))
+
+
+def _fetch(model: str, name: str) -> Path:
+    folder = Path(model)
+    if not folder.is_dir():
+        return hub.fetch(model, [name])
+    if not (folder / name).is_file():
+        raise RecipeError(
+            f"the folder {model} holds no {name}",
+            expected="config.json, vocab.txt and the weights",
+            actual=", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing",
+            fix="copy it there from the model's page",
+        )
+    return folder / name
+
+
+def _explain(model: str, make: Callable[[], Any]) -> Any:
+    """What `make` makes; values of a config.json that no network can be made of fail in many ways."""
+    try:
+        return make()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise RecipeError(
+            f"the configuration of {model} makes no sense",
+            expected="values of a Grounding DINO",
+            actual=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
+            fix="correct its config.json",
+        ) from error

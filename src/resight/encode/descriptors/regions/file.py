@@ -1,0 +1,147 @@
+"""Boxes from a file of one's own: what a detector elsewhere, or a person, has found.
+
+In: a CSV table or JSON Lines (.jsonl, .ndjson), read once; columns or keys id, x0, y0, x1, y1 and, if there is one,
+score; the boxes in pixels of the original. Out: the boxes of each picture.
+
+    id,x0,y0,x1,y1,score
+    street/0001.jpg,120,80,310,240,0.93
+
+An id is that of the collection, or the end of the file's path ("street/0001.jpg" for photos/street/0001.jpg); never
+less than the id itself, so that "0001.jpg" is not every folder's. An image that the file does not name has no proposals
+and is described whole. That a file names no image of the collection at all cannot be known here: each picture is asked
+for by itself, and all of them are then described whole.
+"""
+
+import csv
+import json
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from resight.encode.onnx_session import hash_model
+from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit
+from resight.errors import ManifestError
+from resight.plugins import check_range
+from resight.types import FloatArray, ImageRef, Picture
+
+COLUMNS = ("id", "x0", "y0", "x1", "y1")
+LINES = (".jsonl", ".ndjson")
+EXPECTED = "a CSV table or JSON Lines with id, x0, y0, x1, y1 and perhaps score"
+
+
+@dataclass(frozen=True)
+class Config:
+    path: Path
+    most: int | None = 20  # the best by score, of equals the first; None: all
+    finest: float = USUAL_FINEST  # how many times smaller than the image the smallest usual box is
+
+    def __post_init__(self) -> None:
+        check_range("most", 1 if self.most is None else self.most, 1)
+        check_range("finest", self.finest, 1, 64)
+
+
+def build(config: Config) -> "BoxFile":
+    return BoxFile(config)
+
+
+class BoxFile:
+    def __init__(self, config: Config) -> None:
+        self._spans, self._rows = read_boxes(config.path)
+        self.fingerprint = f"file({hash_model(config.path)}, most={config.most})"
+        self.finest = config.finest
+        self._most = config.most
+
+    def propose(self, picture: Picture) -> Proposals:
+        start, stop = next((self._spans[key] for key in list_keys(picture.ref) if key in self._spans), (0, 0))
+        rows = self._rows[start:stop]
+        return limit(Proposals(rows[:, :4], rows[:, 4]), self._most)
+
+
+def read_boxes(path: Path) -> tuple[dict[str, tuple[int, int]], FloatArray]:
+    """For each id its rows [start, stop) of a table [n, 5]: the box and its score."""
+    owners: dict[str, int] = {}
+    images, numbers = array("q"), array("f")
+    for line, row in _read_rows(path):
+        images.append(owners.setdefault(_name(row["id"], path, line), len(owners)))
+        numbers.extend(_check(row, path, line))
+    table = np.frombuffer(numbers, np.float32).reshape(-1, 5) if images else np.zeros((0, 5), np.float32)
+    owner = np.array(images, np.int64)
+    ends = np.cumsum(np.bincount(owner, minlength=len(owners))).tolist()
+    starts = [0, *ends][: len(ends)]
+    spans = {name: (starts[number], ends[number]) for name, number in owners.items()}
+    return spans, np.ascontiguousarray(table[np.argsort(owner, kind="stable")])
+
+
+def list_keys(ref: ImageRef) -> Iterator[str]:
+    """What a file may call an image: its id, or the end of its path, the longest first."""
+    yield ref.id
+    parts = PurePosixPath(ref.path.as_posix()).parts
+    for number in range(len(parts)):
+        tail = "/".join(parts[number:])
+        if tail == ref.id:
+            return
+        yield tail
+
+
+def _read_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix.lower() in LINES:
+                for line, text in enumerate(file, start=1):
+                    if text.strip():
+                        yield line, _check_columns(json.loads(text), path, line)
+                return
+            reader = csv.DictReader(file, restkey="", strict=True)
+            _check_columns(dict.fromkeys(reader.fieldnames or ()), path, 1)
+            for row in reader:
+                yield reader.line_num, row
+    except (OSError, ValueError, csv.Error) as error:
+        raise ManifestError(
+            f"cannot read the boxes in {path}",
+            expected=EXPECTED,
+            actual=str(error).partition("\n")[0],
+            fix="check the setting `path` and the file",
+        ) from error
+
+
+def _check_columns(row: Any, path: Path, line: int) -> Mapping[str, Any]:
+    keys = list(row) if isinstance(row, dict) else []
+    if set(keys) - {"score"} != set(COLUMNS):
+        raise ManifestError(
+            f"{path}, line {line}: these are not the columns of boxes",
+            expected="id, x0, y0, x1, y1 and perhaps score, no others",
+            actual=", ".join(map(str, keys))[:300] or "none",
+            fix="rename or remove the others",
+        )
+    found: Mapping[str, Any] = row
+    return found
+
+
+def _check(row: Mapping[str, Any], path: Path, line: int) -> list[float]:
+    """Box and score."""
+    cells = [row[name] for name in COLUMNS[1:]] + [row.get("score", 1.0)]
+    try:
+        numbers = [float("nan") if isinstance(cell, bool) else float(cell) for cell in cells]
+    except (TypeError, ValueError):
+        numbers = [float("nan")]
+    if not np.isfinite(numbers).all() or numbers[2] <= numbers[0] or numbers[3] <= numbers[1] or "" in row:
+        raise ManifestError(
+            f"{path}, line {line}: not a box",
+            expected="numbers x0 < x1 and y0 < y1 in pixels, one cell a column",
+            actual=", ".join(map(str, row.values()))[:200],
+            fix="correct or remove the line",
+        )
+    return numbers
+
+
+def _name(value: Any, path: Path, line: int) -> str:
+    text = "" if value is None else str(value).replace("\\", "/").removeprefix("./")
+    if not text:
+        raise ManifestError(
+            f"{path}, line {line}: a box of no image", expected="an id", actual="nothing", fix="fill it in"
+        )
+    return text

@@ -1,0 +1,130 @@
+"""Boxes around the masks of a SAM-type network (Kirillov et al., ICCV 2023), in two ONNX files.
+
+In: a picture. Out: at most `most` boxes. The encoder sees the picture once, in the upper left corner of a square; the
+decoder is then asked what lies under each point of a grid of points × points. Its masks become the boxes of their
+largest connected parts, scored by how well the network itself thinks that a mask fits (`iou_predictions`).
+
+The files are as they are commonly exported:
+
+    encoder   picture [1, 3, side, side] → embeddings
+    decoder   image_embeddings, point_coords, point_labels, mask_input, has_mask_input, orig_im_size
+              → masks [1, m, h, w] (above 0: inside), iou_predictions [1, m]
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from resight.encode.backbones.onnx import choose_output, find_input
+from resight.encode.corner_input import fit_longest, place_in_corner
+from resight.encode.descriptors.regions.onnx_detector import check_names, run
+from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.preprocess import make_statistics
+from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit, make_proposals, place
+from resight.plugins import check_range
+from resight.types import Box, FloatArray, Picture
+
+INPUTS = ("image_embeddings", "point_coords", "point_labels", "mask_input", "has_mask_input", "orig_im_size")
+OUTPUTS = ("masks", "iou_predictions")
+PROMPT_SIDE = 256  # of the mask that could be given as a prompt, and is not
+MASK_SIDE = 256  # longer side at which masks are asked for: boxes need no more
+ON, NO_POINT = 1.0, -1.0  # labels; a prompt without a box ends with a point that is none
+
+
+@dataclass(frozen=True)
+class Config:
+    encoder: Path
+    decoder: Path
+    points: int = 8  # along each side
+    threshold: float = 0.7  # of the predicted fit
+    least: float = 0.003  # share of the image below which a mask is no region
+    most: int = 20
+    size: int = 1024  # of the encoder's input, where the file leaves it free
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
+    threads: int = 1  # for one picture; pictures are encoded side by side
+
+    def __post_init__(self) -> None:
+        check_range("points", self.points, 1, 64)
+        check_range("least", self.least, 0, 1)
+        check_range("most", self.most, 1)
+        check_range("size", self.size, 16, 4096)
+        check_range("threads", self.threads, 1, 256)
+
+
+def build(config: Config) -> "Masks":
+    return Masks(config)
+
+
+class Masks:
+    finest = USUAL_FINEST
+
+    def __init__(self, config: Config) -> None:
+        encoder, decoder = read_model(config.encoder), read_model(config.decoder)
+        self._input, sides = find_input(encoder.graph, config.encoder.name)
+        self._embeddings = choose_output(encoder.graph, "")
+        self._side = max(sides) or config.size
+        check_names(INPUTS, [value.name for value in decoder.graph.input], config.decoder.name, "inputs")
+        check_names(OUTPUTS, [value.name for value in decoder.graph.output], config.decoder.name, "outputs")
+        self._encoder = start(encoder, config.threads, config.encoder.name)
+        self._decoder = start(decoder, config.threads, config.decoder.name)
+        self._statistics = make_statistics(config.mean, config.deviation)
+        self._config = config
+        self.fingerprint = (
+            f"masks(points={config.points}, threshold={config.threshold}, least={config.least}, most={config.most}, "
+            f"size={self._side}, mean={config.mean}, deviation={config.deviation}, "
+            f"models={hash_model(config.encoder)}+{hash_model(config.decoder)})"
+        )
+
+    def propose(self, picture: Picture) -> Proposals:
+        square, _ = place_in_corner(picture, self._side, self._statistics)
+        (embeddings,) = run(self._encoder, [self._embeddings], {self._input: square})
+        boxes, scores = [], []
+        for point in spread_points(fit_longest(picture.size, self._side), self._config.points):
+            for mask, score in self._ask(embeddings, point, picture.size):
+                box = box_mask(mask, self._config.least)
+                if box is not None and score >= self._config.threshold:
+                    boxes.append(box)
+                    scores.append(score)
+        shares = make_proposals(boxes, scores)
+        covers = (0, 0, *picture.size)
+        return limit(Proposals(place(shares.boxes, "corners", covers), shares.scores), self._config.most)
+
+    def _ask(
+        self, embeddings: Any, point: tuple[float, float], size: tuple[int, int]
+    ) -> Iterator[tuple[FloatArray, float]]:
+        """The masks [h, w] under a point, over the whole picture, each with its predicted fit."""
+        width, height = fit_longest(size, MASK_SIDE)
+        prompt = {
+            "image_embeddings": embeddings,
+            "point_coords": np.array([[point, (0, 0)]], np.float32),
+            "point_labels": np.array([[ON, NO_POINT]], np.float32),
+            "mask_input": np.zeros((1, 1, PROMPT_SIDE, PROMPT_SIDE), np.float32),
+            "has_mask_input": np.zeros(1, np.float32),
+            "orig_im_size": np.array([height, width], np.float32),
+        }
+        masks, fits = run(self._decoder, OUTPUTS, prompt)
+        return zip(masks[0], fits[0].tolist(), strict=True)
+
+
+def spread_points(size: tuple[int, int], count: int) -> list[tuple[float, float]]:
+    """The centres of count × count cells of the picture, in pixels of the encoder's input, row by row."""
+    width, height = size
+    places = [(number + 0.5) / count for number in range(count)]
+    return [(x * width, y * height) for y in places for x in places]
+
+
+def box_mask(mask: FloatArray, least: float) -> Box | None:
+    """The box of the largest connected part of a mask, in shares of its sides; None below `least` of its area."""
+    rows, columns = mask.shape
+    _, _, parts, _ = cv2.connectedComponentsWithStats((mask > 0).astype(np.uint8), connectivity=8)
+    if len(parts) == 1:  # the background alone
+        return None
+    x, y, width, height, area = max(parts[1:].tolist(), key=lambda part: part[4])
+    if area < least * rows * columns:
+        return None
+    return x / columns, y / rows, (x + width) / columns, (y + height) / rows

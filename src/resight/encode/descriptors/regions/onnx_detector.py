@@ -1,0 +1,131 @@
+"""Any detector in an ONNX file that gives boxes, of no class or of many.
+
+In: a picture, as planes [1, 3, height, width]. Out: at most `most` boxes with a score of `threshold` or more. The
+file's outputs are boxes [n, 4] or [1, n, 4] and, if there is one, scores [n], [1, n] or [1, n, classes], of which the
+best class counts. How boxes are written is a setting: in pixels of the input or in shares of it, by corners or by
+centre, width and height. The input shows the picture bent to its size ("squash") or in its upper left corner
+("corner").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from resight.encode.backbones.onnx import find_input
+from resight.encode.corner_input import place_in_corner
+from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.preprocess import make_statistics, prepare
+from resight.encode.region_boxes import USUAL_FINEST, Form, Proposals, limit, place
+from resight.errors import RecipeError
+from resight.plugins import check_range
+from resight.types import FloatArray, Picture
+
+
+@dataclass(frozen=True)
+class Config:
+    model: Path
+    boxes: str = "boxes"  # name of the output
+    scores: str = "scores"  # name of the output; "": the file has none, and all boxes are alike
+    units: Literal["pixels", "shares"] = "pixels"  # of the input
+    form: Form = "corners"
+    threshold: float = 0.25
+    most: int = 20
+    size: int = 640  # a side of the input, where the file leaves it free
+    fit: Literal["squash", "corner"] = "squash"
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
+    threads: int = 1  # for one picture; pictures are encoded side by side
+
+    def __post_init__(self) -> None:
+        check_range("most", self.most, 1)
+        check_range("size", self.size, 1, 4096)
+        check_range("threads", self.threads, 1, 256)
+
+
+def build(config: Config) -> "OnnxDetector":
+    return OnnxDetector(config)
+
+
+class OnnxDetector:
+    finest = USUAL_FINEST
+
+    def __init__(self, config: Config) -> None:
+        model = read_model(config.model)
+        self._input, (height, width) = find_input(model.graph, config.model.name)
+        self._height, self._width = height or config.size, width or config.size
+        if config.fit == "corner" and self._height != self._width:
+            raise RecipeError(
+                "this network's input is no square",
+                expected="a square, or fit = 'squash'",
+                actual=f"{self._width} × {self._height} pixels",
+                fix="fit = 'squash'",
+            )
+        self._outputs = [name for name in (config.boxes, config.scores) if name]
+        check_names(self._outputs, [value.name for value in model.graph.output], config.model.name, "outputs")
+        self._statistics = make_statistics(config.mean, config.deviation)
+        self._session = start(model, config.threads, config.model.name)
+        self._config = config
+        self.fingerprint = (
+            f"onnx_detector({', '.join(self._outputs)}, {config.units}, {config.form}, threshold={config.threshold}, "
+            f"most={config.most}, size={self._width}x{self._height}, fit={config.fit}, mean={config.mean}, "
+            f"deviation={config.deviation}, model={hash_model(config.model)})"
+        )
+
+    def propose(self, picture: Picture) -> Proposals:
+        if self._config.fit == "squash":
+            planes, covers = prepare(picture, self._width, self._height, "squash", self._statistics)
+        else:
+            planes, covers = place_in_corner(picture, self._width, self._statistics)
+        boxes, *rest = run(self._session, self._outputs, {self._input: planes})
+        rows = read_rows(boxes, rest[0] if rest else None)
+        if self._config.units == "pixels":
+            sides = np.array([self._width, self._height] * 2, np.float32)
+            rows = Proposals(rows.boxes / sides, rows.scores)
+        kept = rows.scores >= self._config.threshold if rest else np.ones(len(rows.scores), bool)
+        return limit(
+            Proposals(place(rows.boxes[kept], self._config.form, covers), rows.scores[kept]), self._config.most
+        )
+
+
+def read_rows(boxes: FloatArray, scores: FloatArray | None) -> Proposals:
+    """Outputs of a network for one picture → [n, 4] and [n], or an error that says what they are."""
+    rows = boxes[0] if boxes.ndim == 3 and len(boxes) == 1 else boxes
+    if scores is None:
+        scores = np.ones(len(rows), np.float32)
+    flat = scores[0] if scores.ndim > 1 and len(scores) == 1 and boxes.ndim == 3 else scores
+    best = flat.max(axis=1) if flat.ndim == 2 and flat.shape[1] else flat
+    if rows.ndim != 2 or rows.shape[1] != 4 or best.shape != rows.shape[:1]:
+        raise RecipeError(
+            "these outputs are no boxes with scores",
+            expected="boxes [n, 4] or [1, n, 4], scores [n], [1, n] or [1, n, classes]",
+            actual=f"{list(boxes.shape)} and {list(scores.shape)}",
+            fix="set boxes and scores to the names of other outputs",
+        )
+    return Proposals(np.asarray(rows, np.float32), np.asarray(best, np.float32))
+
+
+def check_names(wanted: Sequence[str], found: Sequence[str], file: str, what: str) -> None:
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise RecipeError(
+            f"{file} has no {', '.join(missing)} among its {what}",
+            expected=", ".join(wanted),
+            actual=", ".join(found),
+            fix="correct the names in the settings, or choose another file",
+        )
+
+
+def run(session: Any, outputs: Sequence[str], inputs: dict[str, Any]) -> list[Any]:
+    try:
+        found: list[Any] = session.run(list(outputs), inputs)
+    except Exception as error:  # onnxruntime's own exceptions have no public common class
+        raise RecipeError(
+            "the network does not take what it is given",
+            expected=", ".join(f"{value.name} {value.shape}" for value in session.get_inputs()),
+            actual=str(error).partition("\n")[0],
+            fix="check the settings, above all size",
+        ) from error
+    return found

