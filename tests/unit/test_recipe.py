@@ -81,6 +81,8 @@ def test_a_shipped_recipe_uses_plug_ins_and_settings_that_exist(name: str):
             with contextlib.suppress(MissingWeights):  # of a network whose weights everybody has to bring along
                 chosen += [("resight.encode.backbones", models.resolve_branch(branch).encoder)]
             chosen += [("resight.encode.transforms", part) for part in branch.transforms]
+            cuts = [part for part in (branch.regions, branch.query_regions) if part is not None]
+            chosen += [("resight.encode.descriptors.regions", part) for part in cuts]
         chosen += [("resight.data.sets", made.data)] if made.data is not None else []
     for package, choice in chosen:
         plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
@@ -131,7 +133,7 @@ def test_a_table_that_is_no_recipe_says_why(table: dict, problem: str):
 def test_an_unknown_key_is_answered_with_the_known_ones():
     with pytest.raises(RecipeError) as caught:
         recipe.parse({"branches": [{**BRANCH, "wieght": 1}]})
-    assert caught.value.expected == "one of encoder, descriptor, transforms, weight, index"
+    assert caught.value.expected == "one of encoder, descriptor, transforms, weight, index, regions, query_regions"
 
 
 def test_overrides_are_put_in_from_left_to_right(file: Path):

@@ -21,7 +21,16 @@ from resight.explain.boxes import Pixels
 from resight.explain.heat import overlay_heat
 from resight.explain.lines import draw_match
 from resight.explain.pairs import choose_pairs, mark
-from resight.explain.wording import is_likely, say_box, say_chance, say_score, say_time, say_value, say_verdict
+from resight.explain.wording import (
+    is_likely,
+    say_box,
+    say_chance,
+    say_origin,
+    say_score,
+    say_time,
+    say_value,
+    say_verdict,
+)
 from resight.types import Attribute, Box, Evidence, Hit, TokenMatches
 
 THUMBNAIL = 640  # longest side, in pixels
@@ -66,6 +75,7 @@ class Frame:
     alt: str
     size: tuple[int, int] = (0, 0)  # of the original, which `box` refers to
     box: Box | None = None
+    region: Box | None = None  # that the box was found from
     caption: str = ""
     wide: bool = False  # two pictures side by side
 
@@ -109,18 +119,22 @@ def _lay_out(section: Section) -> dict[str, object]:
 
 def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
     hit, evidence = view.hit, view.evidence or Evidence("", view.hit.id)
-    box = hit.box or evidence.box
+    box, region = hit.box or evidence.box, evidence.region
     facts = {"Score": say_score(hit.score)}
     if evidence.match:
         tentative = f" of {evidence.match.tentative} matches" if evidence.match.tentative else ""
         facts["Inliers"] = f"{evidence.match.inliers}{tentative}"
     if box:
         facts["Box"] = say_box(box)
+    if origin := say_origin(hit.located_by or evidence.located_by):
+        facts["Located by"] = origin
+    if region and region != box:
+        facts["Region"] = f"{say_box(region)}, dashed"
     return {
         "rank": rank,
         "id": hit.id,
         "path": str(hit.path) if str(hit.path) != hit.id else "",
-        "frame": _frame(view.pixels, view.size, box, f"Answer {rank}: {hit.id}"),
+        "frame": _frame(view.pixels, view.size, box, f"Answer {rank}: {hit.id}", region),
         "chance": say_chance(hit.probability),
         "percent": f"{100 * min(max(hit.probability or 0.0, 0.0), 1.0):.1f}",
         "verdict": say_verdict(hit.probability),
@@ -173,14 +187,20 @@ def _mark_both(view: HitView, query: QueryView, tokens: TokenMatches) -> list[Fr
     ]
 
 
-def _frame(pixels: Pixels, size: tuple[int, int], box: Box | None, alt: str) -> Frame:
-    """A thumbnail, and the part of the box that lies inside its image."""
+def _frame(pixels: Pixels, size: tuple[int, int], box: Box | None, alt: str, region: Box | None = None) -> Frame:
+    """A thumbnail, and the parts of the boxes that lie inside its image."""
     small = shrink(pixels, THUMBNAIL)
-    if box:
-        x0, x1 = np.clip((box[0], box[2]), 0.0, size[0]).tolist()
-        y0, y1 = np.clip((box[1], box[3]), 0.0, size[1]).tolist()
-        box = (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
-    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, size, box)
+    inside = _clip(box, size)
+    first = _clip(region, size) if region != box else None
+    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, size, inside, first)
+
+
+def _clip(box: Box | None, size: tuple[int, int]) -> Box | None:
+    if box is None:
+        return None
+    x0, x1 = np.clip((box[0], box[2]), 0.0, size[0]).tolist()
+    y0, y1 = np.clip((box[1], box[3]), 0.0, size[1]).tolist()
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
 def _figure(pixels: Pixels, alt: str, caption: str, wide: bool = False) -> Frame:

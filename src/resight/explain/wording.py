@@ -4,6 +4,12 @@ from resight.types import Attribute, Box
 
 LIKELY = 0.5
 NOTHING = "–"
+ORIGINS = {
+    "homography": "the outline of the query, through a verified homography",
+    "points": "verified points: the box is around them",
+    "tokens": "the heat map of matched tokens",
+    "region": "the region that matched best",
+}
 VERDICTS = ((0.9, "very likely"), (LIKELY, "likely"), (0.1, "unlikely"))
 
 
@@ -44,6 +50,11 @@ def say_time(seconds: float | None) -> str:
 def say_box(box: Box) -> str:
     x0, y0, x1, y1 = (round(value) for value in box)
     return f"x {x0}–{x1}, y {y0}–{y1} ({x1 - x0}\u00a0×\u00a0{y1 - y0}\u00a0px)"
+
+
+def say_origin(located_by: str) -> str:
+    """What a box comes from; empty where nothing is known of it."""
+    return ORIGINS.get(located_by, located_by)
 
 
 def say_value(value: Attribute) -> str:

@@ -101,6 +101,24 @@ def test_the_box_of_the_evidence_serves_when_the_hit_has_none():
     assert 'class="edge" x="1.0" y="2.0"' in render(query(), [shown])
 
 
+def test_the_region_that_a_box_was_found_from_is_shown_dashed_and_said():
+    hit = Hit("a", Path("a"), 0.5, 0.9, box=(120, 160, 200, 220), located_by="tokens")
+    evidence = Evidence("q", "a", region=(100, 150, 400, 300))
+    page = render(query(), [HitView(hit, np.zeros((60, 80, 3), np.uint8), (800, 600), evidence)])
+    assert '<rect class="region" x="100" y="150" width="300" height="150"/>' in page.replace(".0", "")
+    said = [text.replace("\u00a0", " ") for text in Outline(page).said("dd")]
+    assert "the heat map of matched tokens" in said
+    assert "x 100–400, y 150–300 (300 × 150 px), dashed" in said
+
+
+def test_a_region_that_is_the_box_itself_is_drawn_once():
+    hit = Hit("a", Path("a"), 0.5, 0.9, box=(100, 150, 400, 300), located_by="region")
+    evidence = Evidence("q", "a", region=(100, 150, 400, 300))
+    page = render(query(), [HitView(hit, np.zeros((60, 80, 3), np.uint8), (800, 600), evidence)])
+    assert 'class="region"' not in page
+    assert "the region that matched best" in Outline(page).said("dd")
+
+
 def test_the_querys_box_is_drawn_too():
     assert 'class="edge" x="10.0" y="20.0"' in render(query(box=(10, 20, 300, 400)), [])
 
