@@ -58,3 +58,15 @@ def test_settings_that_do_not_exist_are_refused(folder: Path, setting: str):
     ran = run("data", "check", "revisited", folder, "--set", setting)
     assert ran.code == 2
     assert "expected" in ran.err
+
+
+def test_true_boxes_are_written_as_a_box_file(tmp_path: Path):
+    rows = ["path,role,positives,positive_boxes", "a.jpg,database,,", "q.jpg,query,a.jpg,a.jpg:1 2 30 40.5"]
+    (tmp_path / "views.csv").write_text("\n".join(rows))
+    answer = run("data", "boxes", "manifest", tmp_path / "views.csv", "--out", tmp_path / "b.csv", "--json").answer
+    assert (answer["images"], answer["boxes"]) == (1, 1)
+    assert (tmp_path / "b.csv").read_text() == "id,x0,y0,x1,y1\na.jpg,1,2,30,40.5\n"
+    (tmp_path / "views.csv").write_text("\n".join([*rows[:2], "q.jpg,query,a.jpg,"]))
+    ran = run("data", "boxes", "manifest", tmp_path / "views.csv", "--out", tmp_path / "c.csv")
+    assert ran.code == 2 and "does not say where things are" in ran.err
+    assert not (tmp_path / "c.csv").exists()

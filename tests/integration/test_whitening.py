@@ -108,7 +108,7 @@ def test_a_whitening_of_other_vectors_is_refused(photos: Path, tmp_path: Path, b
         (("--branch", 1), 3, "no branch 1"),
         (("--pairs", "unknown.csv"), 2, "'nowhere.jpg'"),
         (("--pairs", "none.csv"), 2, "no pair in"),
-        (("--pairs", "missing.csv"), 2, "cannot read"),
+        (("--pairs", "missing.csv"), 2, "cannot be read"),
         (("--kind", "pca", "--pairs", "none.csv"), 2, "pca takes no pairs"),
         (("--kind", "zca"), 2, "zca"),
         (("--power", 2), 2, "--power"),

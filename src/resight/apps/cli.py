@@ -7,6 +7,7 @@ import typer
 
 from resight.apps.commands import (
     adding,
+    data_sets,
     demo,
     evaluating,
     inspecting,
@@ -16,6 +17,7 @@ from resight.apps.commands import (
     proving,
     reporting,
     searching,
+    tuning,
 )
 from resight.errors import ResightError, StorageError
 
@@ -28,7 +30,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data = typer.Typer(help="Data sets: which there are, and whether one on disk is whole.", no_args_is_help=True)
+data = typer.Typer(
+    help="Data sets: which there are, whether one on disk is whole, and its true boxes.", no_args_is_help=True
+)
 
 app.command("demo")(demo.demo)
 app.command("index")(adding.index)
@@ -38,14 +42,16 @@ app.command("eval")(evaluating.evaluate)
 app.command("judge")(judging.judge)
 app.command("report")(reporting.report)
 app.command("identity")(proving.identity)
+app.command("tune")(tuning.tune)
 app.command("plan")(planning.plan)
 app.command("info")(inspecting.info)
 app.command("encoders")(inspecting.encoders)
 app.command("codebook")(learning.codebook)
 app.command("whiten")(learning.whiten)
 app.command("calibrate")(learning.calibrate)
-data.command("list")(inspecting.list_data)
-data.command("check")(inspecting.check_data)
+data.command("list")(data_sets.list_data)
+data.command("check")(data_sets.check_data)
+data.command("boxes")(data_sets.write_boxes)
 app.add_typer(data, name="data")
 
 

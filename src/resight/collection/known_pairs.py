@@ -4,13 +4,14 @@ Either a CSV file with the columns query (path of an image), id (in the collecti
 of the collection: every image is searched in the rest of it, and those with its label show the same thing.
 """
 
-import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from resight.collection import Collection
 from resight.collection.adding import Progress
-from resight.errors import InputError, ManifestError
+from resight.collection.pairs import is_same
+from resight.data.truth_files import read_table
+from resight.errors import InputError
 from resight.search import calibration
 
 CANDIDATES = 30
@@ -58,28 +59,6 @@ def _from_file(collection: Collection, path: Path, progress: Progress | None) ->
 
 def _read(path: Path) -> dict[Path, dict[str, bool]]:
     known: dict[Path, dict[str, bool]] = {}
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            _check_columns(path, rows.fieldnames or ())
-            for row in rows:
-                if row["same"] not in ("0", "1"):
-                    raise ManifestError(
-                        f"{path}, line {rows.line_num}: same is neither 0 nor 1",
-                        expected="0 or 1",
-                        actual=str(row["same"]),
-                    )
-                known.setdefault(path.parent / row["query"], {})[row["id"]] = row["same"] == "1"
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ManifestError(f"cannot read {path}", expected="a CSV file", actual=str(error), fix="check it") from error
+    for line, row in read_table(path, ("query", "id", "same"), "name the columns in the first line"):
+        known.setdefault(path.parent / row["query"], {})[row["id"]] = is_same(row["same"], path, line)
     return known
-
-
-def _check_columns(path: Path, columns: Sequence[str]) -> None:
-    if not {"query", "id", "same"} <= set(columns):
-        raise ManifestError(
-            f"{path} lacks a column",
-            expected="query, id, same",
-            actual=", ".join(columns) or "an empty file",
-            fix="name the columns in the first line",
-        )

@@ -3,14 +3,15 @@
 A third column `same` may say 1 or 0; rows with 0 are left out. Pairs come once each, in the order of their ids.
 """
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from resight.data.truth_files import read_table
 from resight.errors import ManifestError
 
+FIX = "name the columns in the first line: a, b (ids in the collection), and same (1 or 0) if you like"
 MOST_OF_A_LABEL = 100  # so that one thing with very many images does not speak for all
 Pair = tuple[str, str]
 
@@ -35,17 +36,11 @@ def read_pairs(path: Path, known: frozenset[str]) -> list[Pair]:
     """The pairs of a file; every id has to be in `known`."""
     pairs: dict[Pair, None] = {}
     missing: dict[str, None] = {}
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            _check_columns(path, rows.fieldnames or ())
-            for row in rows:
-                a, b = row["a"], row["b"]
-                if _is_same(row.get("same", "1"), path, rows.line_num):
-                    missing.update({name: None for name in (a, b) if name not in known})
-                    pairs[(a, b) if str(a) < str(b) else (b, a)] = None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ManifestError(f"cannot read {path}", expected="a CSV file", actual=str(error), fix="check it") from error
+    for line, row in read_table(path, ("a", "b"), FIX):
+        a, b = row["a"], row["b"]
+        if is_same(row.get("same", "1"), path, line):
+            missing.update({name: None for name in (a, b) if name not in known})
+            pairs[(a, b) if a < b else (b, a)] = None
     if missing:
         raise ManifestError(
             f"{path} names {len(missing)} images that are not in the collection",
@@ -56,24 +51,14 @@ def read_pairs(path: Path, known: frozenset[str]) -> list[Pair]:
     return [pair for pair in pairs if pair[0] != pair[1]]
 
 
+def is_same(text: str, path: Path, line: int) -> bool:
+    if text not in ("0", "1"):
+        raise ManifestError(f"{path}, line {line}: same is neither 0 nor 1", expected="0 or 1", actual=text)
+    return text == "1"
+
+
 def _unrank(number: int) -> tuple[int, int]:
     """0, 1, 2, 3, … → (0, 1), (0, 2), (1, 2), (0, 3), …"""
     second = int((1 + (1 + 8 * number) ** 0.5) / 2)
     second -= second * (second - 1) // 2 > number  # rounding of the root
     return number - second * (second - 1) // 2, second
-
-
-def _is_same(text: str | None, path: Path, line: int) -> bool:
-    if text not in ("0", "1"):
-        raise ManifestError(f"{path}, line {line}: same is neither 0 nor 1", expected="0 or 1", actual=str(text))
-    return text == "1"
-
-
-def _check_columns(path: Path, columns: Sequence[str]) -> None:
-    if not {"a", "b"} <= set(columns):
-        raise ManifestError(
-            f"{path} lacks a column",
-            expected="a, b (ids in the collection)",
-            actual=", ".join(columns) or "an empty file",
-            fix="name the columns in the first line",
-        )

@@ -1,9 +1,11 @@
-"""Files in which data sets come with their truth: JSON (`read_json`), CSV (`read_table`), boxes (`read_boxes`).
+"""Files in which data sets come with their truth: JSON (`read_json`), CSV (`read_table`), boxes (`read_boxes`), lists
+(`read_lines`).
 
 What cannot be read is refused with the file, and the line where there is one.
 """
 
 import csv
+import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -66,6 +68,17 @@ def read_boxes(path: Path, fix: str) -> list[Box]:
             )
         boxes.append((x, y, x + width, y + height))
     return boxes
+
+
+def read_lines(path: Path, fix: str) -> Iterator[tuple[int, str]]:
+    """Lines that are not empty, with their numbers; of a file that may be compressed (.gz)."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line.strip()
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise refuse_file(path, "a list, one id or file a line", error, fix) from error
 
 
 def surround(boxes: Sequence[Box]) -> Box:

@@ -19,14 +19,14 @@ from resight.types import Choice
 @dataclass(frozen=True)
 class Entry:
     name: str  # what a recipe says: encoder = "name"
-    family: str
-    dimensions: int  # 0: as its settings or parts make it
-    tokens: int  # rows of a picture at the default size
-    rows: str  # what a row stands for
-    weights: str  # where they come from
-    licence: str
-    gated: bool
-    ready: bool
+    family: str = ""
+    dimensions: int = 0  # 0: as its settings or parts make it
+    tokens: int = 0  # rows of a picture at the default size
+    rows: str = ""  # what a row stands for
+    weights: str = ""  # where they come from
+    licence: str = ""
+    gated: bool = False
+    ready: bool = False
     missing: str = ""  # what it lacks and what to do, when not ready
     title: str = ""
     parameters: float | None = None  # millions
@@ -41,7 +41,7 @@ def list_encoders(names: Sequence[str] = ()) -> list[Entry]:
 
 
 def _describe(found: str | Model) -> Entry:
-    entry = _describe_model(found) if isinstance(found, Model) else Entry(found, *_UNKNOWN)
+    entry = _describe_model(found) if isinstance(found, Model) else Entry(found)
     try:
         choice = models.resolve(Choice(entry.name))
         module = plugins.find(BACKBONES, choice.name)
@@ -54,13 +54,8 @@ def _describe(found: str | Model) -> Entry:
     return replace(entry, ready=True)
 
 
-_UNKNOWN = ("", 0, 0, "", "", "", False, False)
-
-
 def _describe_plugin(name: str, about: About) -> Entry:
-    return Entry(
-        name, about.family, about.dimensions, about.tokens, about.rows, about.weights, about.licence, False, False
-    )
+    return Entry(name, about.family, about.dimensions, about.tokens, about.rows, about.weights, about.licence)
 
 
 def _describe_model(model: Model) -> Entry:
@@ -75,7 +70,6 @@ def _describe_model(model: Model) -> Entry:
         weights="a file of one's own" if model.own_weights else f"hub {hub}",
         licence=model.licence,
         gated=model.gated,
-        ready=False,
         title=model.title,
         parameters=model.parameters,
         training=model.training,

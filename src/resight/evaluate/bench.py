@@ -1,9 +1,9 @@
 """A data set that is ready to be searched by many recipes: its database is encoded once, and each query once.
 
-In: a recipe that says how images are encoded, and the folder of its data set. Out: for each way to search them a
-RunResult, whose seconds are those of the search alone. All ways take turns on each query, and at being the first, so
-that whatever else the machine does in the meantime slows all of them alike. What else is found out while the collection
-is open (figures by strata, a map of the images) is told by an `Extras`.
+In: a recipe that says how images are encoded, and its data set. Out: for each way to search them a RunResult, whose
+seconds are those of the search alone. All ways take turns on each query, and at being the first, so that whatever else
+the machine does in the meantime slows all of them alike. What else is found out while the collection is open (figures
+by strata, a map of the images) is told by an `Extras`.
 """
 
 import os
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from resight.types import Box, Dataset, Descriptors, FloatArray, ImageRef, Judge
 
 Record = Callable[[Recipe, str, Sequence[str], FloatArray], None]
 AHEAD = 64  # queries that are encoded before they are searched
+LARGE_GRID = 50  # rows
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,17 @@ class Bench:
         return Collection(self.collection.path, self.collection.description, recipe).pipeline
 
 
+Opening = Callable[[], AbstractContextManager[Bench]]  # what takes long begins when it is entered
+
+
 @dataclass(frozen=True)
 class Way:
-    """One way to search: a recipe, its stages, and which of the collection's branches it knows (None: all)."""
+    """One way to search: a recipe and its stages."""
 
     recipe: Recipe
     pipeline: Pipeline
-    branches: frozenset[int] | None = None
+    branches: frozenset[int] | None = None  # those of the collection that it knows; None: all
+    depth: int | None = None  # how many images it is asked for; None: all
 
 
 @dataclass(frozen=True)
@@ -78,20 +83,8 @@ class Extras:
     record: Record | None = None  # is told every ranking
 
 
-@contextmanager
-def prepare(
-    recipe: Recipe,
-    root: Path,
-    *,
-    keep: Path | None = None,
-    cache: FeatureCache | None = None,
-    progress: Progress | None = None,
-    change: Callable[[Dataset], Dataset] | None = None,
-) -> Iterator[Bench]:
-    """Encode the database of the recipe's data set; `keep` is where the collection stays for the next run.
-
-    `change` may put other images in place of the data set's, such as darker ones.
-    """
+def load_dataset(recipe: Recipe, root: Path) -> Dataset:
+    """The recipe's data set at `root`; refused where its metrics cannot be measured on it."""
     if recipe.data is None or not recipe.metrics:
         raise RecipeError(
             f"the recipe {recipe.name!r} cannot be evaluated",
@@ -101,13 +94,25 @@ def prepare(
         )
     judge_all((), recipe.metrics)  # one that is unknown, or of whole runs, is refused before the images are encoded
     dataset = sets.build(recipe.data.name, **recipe.data.settings).load(root)
-    dataset = change(dataset) if change else dataset
     if not any(_has_truth(dataset, query) for query in dataset.queries):
         raise ManifestError(
             f"{dataset.name} has no query with a positive",
             expected="queries and their truth",
             fix="docs/data.md tells how",
         )
+    return dataset
+
+
+@contextmanager
+def prepare(
+    recipe: Recipe,
+    dataset: Dataset,
+    *,
+    keep: Path | None = None,
+    cache: FeatureCache | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Bench]:
+    """Encode the database of a data set; `keep` is where the collection stays for the next run."""
     with _place(keep) as folder:
         found_before = cache.found if cache else 0
         collection = open_collection(folder, recipe, cache=cache)
@@ -125,12 +130,16 @@ def measure(
     progress: Progress | None = None,
     extras: Extras | None = None,
 ) -> list[RunResult]:
-    """Search every query in every way over the whole database, and judge each ranking by the recipe's metrics."""
+    """Search every query in every way over the whole database, and judge each ranking by the recipe's metrics.
+
+    A positive beyond the depth of a way was not found.
+    """
     queries = bench.dataset.queries
     extras = extras or Extras()
     properties = find_properties(bench.dataset, extras.strata, bench.sizes)
     paths = {ref.id: ref.path for ref in bench.dataset.database}
     maker = MapMaker(min(ways[0].branches or {0})) if extras.map else None
+    sizes = bench.sizes([name for judgement in bench.dataset.judgements.values() for name in judgement.boxes])
     judged: list[list[JudgedQuery]] = [[] for _ in ways]
     for done, (ref, query, encode_seconds) in enumerate(_encode_queries(bench.collection, queries), start=1):
         if maker:
@@ -139,12 +148,13 @@ def measure(
             way, results = ways[(done + turn) % len(ways)], judged[(done + turn) % len(ways)]
             known = hide_branches(query, way.branches)
             started = time.perf_counter()
-            ranking = search(known, way.pipeline, len(bench.collection), by_tokens=_count_boxes(way.recipe.metrics))
+            depth = way.depth or len(bench.collection)
+            ranking = search(known, way.pipeline, depth, by_tokens=_count_boxes(way.recipe.metrics, len(ways)))
             seconds = time.perf_counter() - started
             if extras.record:
                 extras.record(way.recipe, ref.id, ranking.ids, ranking.scores)
             judgement = bench.dataset.judgements[ref.id] if _has_truth(bench.dataset, ref) else Judgement({})
-            boxes = _boxes(bench.collection, ranking, judgement)
+            boxes = _boxes(sizes, ranking, judgement)
             values = _judge(ranking, judgement, boxes, way.recipe.metrics)
             best = ranking.ids[0] if ranking.ids else ""
             stratum = str(ref.attributes.get(by, ""))
@@ -185,9 +195,14 @@ def measure(
     ]
 
 
-def _count_boxes(names: Sequence[str]) -> int:
-    """Boxes cost more than the search itself: without a metric of where things are, only those that are shown."""
-    return BY_TOKENS if any(_localises(name) for name in names) else SHOWN
+def _count_boxes(names: Sequence[str], ways: int) -> int:
+    """Boxes cost more than the search itself: without a metric of where things are, only those that are shown.
+
+    Of a large grid nobody looks at every row's answers.
+    """
+    if any(_localises(name) for name in names):
+        return BY_TOKENS
+    return SHOWN if ways <= LARGE_GRID else 0
 
 
 def _localises(name: str) -> bool:
@@ -229,13 +244,12 @@ def _judge(
     return values
 
 
-def _boxes(collection: Collection, ranking: Ranking, judgement: Judgement) -> dict[str, Box]:
+def _boxes(sizes: Mapping[str, tuple[int, int]], ranking: Ranking, judgement: Judgement) -> dict[str, Box]:
     """The box that is shown for each image: the located one, else the whole image."""
-    boxes = dict(ranking.boxes)
-    missing = [name for name in judgement.boxes if name not in boxes and name in ranking.ids]
-    for record in collection.records(missing) if missing else ():
-        boxes[record.id] = (0.0, 0.0, float(record.size[0]), float(record.size[1]))
-    return boxes
+    found = frozenset(ranking.ids)
+    whole = {name: sizes[name] for name in judgement.boxes if name in found and name not in ranking.boxes}
+    boxes = {name: (0.0, 0.0, float(width), float(height)) for name, (width, height) in whole.items()}
+    return {**ranking.boxes, **boxes}
 
 
 def _check_nothing_else(collection: Collection, dataset: Dataset) -> None:

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import cv2
@@ -21,7 +20,7 @@ from resight.collection.adding import Progress
 from resight.data import images
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import ImageError, InputError
-from resight.evaluate.bench import Extras, Way, measure, prepare
+from resight.evaluate.bench import Extras, Way, load_dataset, measure, prepare
 from resight.evaluate.comparison import Comparison, Fact, Row, average, choose_metric
 from resight.evaluate.pages.chart import Chart, Line
 from resight.evaluate.results import RunResult
@@ -49,13 +48,14 @@ def relight(
         raise InputError(
             "no such light", expected="factors of 0 or more", actual=str(list(factors)), fix="e.g. 0.2,0.6,1,1.4,1.8"
         )
+    dataset = load_dataset(recipe, root)
     results: list[RunResult] = []
     for factor in chosen:
         if tell:
             tell(f"evaluating with L × {factor:g}")
         with tempfile.TemporaryDirectory(prefix="resight-light-") as scratch:
-            change = partial(change_light, factor=factor, folder=Path(scratch))
-            with prepare(recipe, root, cache=cache, progress=progress, change=change) as bench:
+            lit = change_light(dataset, factor, Path(scratch))
+            with prepare(recipe, lit, cache=cache, progress=progress) as bench:
                 results += measure(bench, [Way(recipe, bench.collection.pipeline)], by, progress, extras)
     reference = min(range(len(chosen)), key=lambda number: abs(chosen[number] - 1))
     return Comparison(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from resight.collection.adding import Progress
 from resight.encode.feature_cache import FeatureCache
-from resight.evaluate.bench import Extras, Way, measure, prepare
+from resight.evaluate.bench import Extras, Way, load_dataset, measure, prepare
 from resight.evaluate.results import JudgedQuery, RunResult
 from resight.types import Recipe
 
@@ -25,7 +25,7 @@ def run(
     extras: Extras | None = None,
 ) -> RunResult:
     """Evaluate a recipe on the data set at `root`; `keep` is where the collection stays for the next run."""
-    with prepare(recipe, root, keep=keep, cache=cache, progress=progress) as bench:
+    with prepare(recipe, load_dataset(recipe, root), keep=keep, cache=cache, progress=progress) as bench:
         (result,) = measure(bench, [Way(recipe, bench.collection.pipeline)], by, progress, extras)
     return result
 

@@ -16,14 +16,13 @@ import numpy as np
 from resight import recipe as recipes
 from resight.collection import Collection
 from resight.collection.adding import Progress
-from resight.data import sets
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra
-from resight.evaluate.bench import Bench, Extras, Way, measure, prepare
+from resight.evaluate.bench import Bench, Extras, Way, load_dataset, measure, prepare
 from resight.evaluate.comparison import Absent, Comparison, Fact, Row, choose_metric
 from resight.evaluate.result_cache import ResultCache, make_key, mark_dataset
 from resight.evaluate.results import RunResult
-from resight.types import Branch, Recipe
+from resight.types import Branch, Choice, Dataset, Recipe
 
 
 def compare(
@@ -47,7 +46,8 @@ def compare(
     judged = choose_metric(variants[0], metric)
     labels = recipes.label_all(variants)
     wanted = extras or Extras()
-    memory = _Memory(variants, root, cache, by, wanted)
+    dataset = load_dataset(variants[0], root)
+    memory = _Memory(variants, dataset, cache, by, wanted)
     rows = {number: _row(labels[number], *found) for number in range(len(variants)) if (found := memory.recall(number))}
     recalled = len(rows)
     missing: dict[int, MissingExtra] = {}
@@ -59,9 +59,8 @@ def compare(
         branches = join([variants[member] for member in members])
         place = keep if keep is None or len(groups) == 1 else keep / str(number)
         try:
-            with prepare(
-                replace(variants[members[0]], branches=branches), root, keep=place, cache=cache, progress=progress
-            ) as bench:
+            joined = replace(variants[members[0]], branches=branches)
+            with prepare(joined, dataset, keep=place, cache=cache, progress=progress) as bench:
                 ways = [_find_way(bench, variants[member], branches) for member in members]
                 results = measure(bench, ways, by, progress, replace(wanted, map=wanted.map and 0 in members))
                 for member, way, result in zip(members, ways, results, strict=True):
@@ -96,24 +95,23 @@ class _Memory:
     """What was measured before, where there is a cache and no ranking has to be recorded."""
 
     def __init__(
-        self, variants: Sequence[Recipe], root: Path, cache: FeatureCache | None, by: str, extras: Extras
+        self, variants: Sequence[Recipe], dataset: Dataset, cache: FeatureCache | None, by: str, extras: Extras
     ) -> None:
         self._variants = variants
         self._cache = ResultCache(cache.folder / "results") if cache and not extras.record else None
         self._keys: list[str] = []
-        data = variants[0].data
-        if self._cache and data is not None:
-            mark = mark_dataset(sets.build(data.name, **data.settings).load(root))
+        if self._cache:
+            mark = mark_dataset(dataset)
             self._keys = [
                 make_key(recipe, mark, by, extras.strata, extras.bins, extras.map and number == 0)
                 for number, recipe in enumerate(variants)
             ]
 
     def recall(self, number: int) -> tuple[RunResult, float] | None:
-        return self._cache.read(self._keys[number], self._variants[number]) if self._cache and self._keys else None
+        return self._cache.read(self._keys[number], self._variants[number]) if self._cache else None
 
     def keep(self, number: int, result: RunResult, bytes_an_image: float) -> None:
-        if self._cache and self._keys:
+        if self._cache:
             self._cache.write(self._keys[number], result, bytes_an_image)
 
 
@@ -143,15 +141,23 @@ def join(variants: Sequence[Recipe]) -> tuple[Branch, ...]:
 
 def weigh(variant: Recipe, branches: Sequence[Branch]) -> tuple[Recipe, frozenset[int]]:
     """The variant over the joined branches, the others without a weight; and which of them are its own."""
-    places = list(branches)
-    own: set[int] = set()
-    for branch in variant.branches:
-        position = next(
-            number for number, part in enumerate(branches) if part == _encoding(branch) and number not in own
+    positions: list[int] = []
+    for branch in map(_encoding, variant.branches):
+        positions.append(
+            next(number for number, part in enumerate(branches) if part == branch and number not in positions)
         )
-        places[position] = branch
-        own.add(position)
-    return replace(variant, branches=tuple(places)), frozenset(own)
+    places = list(branches)
+    for position, branch in zip(positions, variant.branches, strict=True):
+        places[position] = replace(branch, index=branch.index and _renumber(branch.index, positions))
+    return replace(variant, branches=tuple(places), index=_renumber(variant.index, positions)), frozenset(positions)
+
+
+def _renumber(index: Choice, positions: Sequence[int]) -> Choice:
+    """An index that learns from another branch, which has another number among the joined ones."""
+    teacher = index.settings.get("train_branch")
+    if not isinstance(teacher, int) or not 0 <= teacher < len(positions):  # whoever builds it complains
+        return index
+    return replace(index, settings={**index.settings, "train_branch": positions[teacher]})
 
 
 def count_bytes(collection: Collection, branch: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resight.data import sets
-from resight.data.terrain import MOON_RADIUS, Frame, Light, Terrain, find_terrain
+from resight.data.maps.terrain import MOON_RADIUS, Frame, Light, Terrain, find_terrain
 from resight.errors import ManifestError, RecipeError, StorageError
 from resight.types import Dataset
 

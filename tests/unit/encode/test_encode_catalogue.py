@@ -48,6 +48,12 @@ def test_an_encoder_with_its_weights_is_ready(name: str, module: str):
     assert entry.ready and entry.missing == ""
 
 
+def test_a_fusion_is_not_ready_before_it_has_parts():
+    (entry,) = catalogue.list_encoders(["fused"])
+    assert not entry.ready and "name them in a recipe" in entry.missing
+    assert (entry.family, entry.dimensions, entry.rows) == ("fusion of encoders", 0, "image")
+
+
 def test_readiness_is_found_out_without_loading_a_network(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise AssertionError("a network was loaded")

@@ -16,7 +16,7 @@ from resight.evaluate import variants as compared
 from resight.evaluate.bench import Way, hide_branches
 from resight.evaluate.results import RunResult
 from resight.evaluate.variants import compare, group, join, weigh
-from resight.types import Branch, Choice, Descriptors, Query, Recipe
+from resight.types import Branch, Choice, Dataset, Descriptors, Query, Recipe
 
 A, B = Choice("efficientnet_lite", {"size": 64}), Choice("efficientnet_lite", {"size": 96})
 POOLED, TOKENS = Choice("pooled"), Choice("tokens")
@@ -54,6 +54,17 @@ def test_a_variant_gives_weight_to_its_own_branches_alone() -> None:
     weighed, positions = weigh(make(own), branches)
     assert (weighed.branches, positions) == ((branches[0], own), {1})
     assert [branch.weight for branch in weighed.branches] == [0, 2]
+
+
+def test_an_index_that_learns_from_another_branch_is_told_where_that_is_now() -> None:
+    learning = Choice("ivfpq", {"train_branch": 1})
+    own = (Branch(A, TOKENS, index=learning), Branch(A, POOLED, weight=0))
+    branches = join([make(Branch(A, Choice("aggregated"))), make(Branch(A, POOLED)), make(*own)])
+    weighed, positions = weigh(replace(make(*own), index=learning), branches)
+    assert positions == {1, 2} and branches[1].descriptor == POOLED
+    assert weighed.branches[2].index == weighed.index == learning  # which is number 1 here, too
+    weighed, _ = weigh(make(*own), (*branches[:1], *branches[2:], branches[1]))
+    assert weighed.branches[1].index == Choice("ivfpq", {"train_branch": 2})
 
 
 def test_a_branch_that_a_variant_has_twice_is_found_twice() -> None:
@@ -101,6 +112,7 @@ def fake_measure(bench: Any, ways: Sequence[Way], *_: object) -> list[RunResult]
 
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared, "load_dataset", lambda _, root: Dataset(str(root), (), (), {}))
     monkeypatch.setattr(compared, "prepare", fake_prepare)
     monkeypatch.setattr(compared, "measure", fake_measure)
 

@@ -1,6 +1,5 @@
 """`resight eval`."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +12,8 @@ from resight.apps.commands.adding import GIGABYTE, USUAL_CACHE, Cache, CacheSize
 if TYPE_CHECKING:
     from resight.evaluate.bench import Extras
     from resight.evaluate.table import Table
-    from resight.types import FloatArray, Recipe
+    from resight.types import Recipe
 
-DEPTH = 1000  # answers of a query in a run file
 NAMED = 3  # recipes that a title names
 
 
@@ -89,6 +87,7 @@ def evaluate(
     from resight.encode.feature_cache import FeatureCache, find_folder
     from resight.evaluate.bench import Extras
     from resight.evaluate.records import parse
+    from resight.evaluate.run_files import DEPTH, Recorder
 
     recorder = Recorder() if run else None
     layers = tuple(name.strip() for name in strata.split(",") if name.strip())
@@ -115,27 +114,7 @@ def evaluate(
         print_table(part)
     write(tables, records, values, metric, json=json, html=html, markdown=markdown, latex=latex)
     if recorder and run:
-        recorder.write(run)
-
-
-class Recorder:
-    """The first DEPTH answers of every query, by recipe."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, list[tuple[str, Sequence[str], Sequence[float]]]] = {}
-
-    def add(self, recipe: "Recipe", query: str, ids: Sequence[str], scores: "FloatArray") -> None:
-        self._found.setdefault(recipe.name, []).append((query, ids[:DEPTH], scores[:DEPTH].tolist()))
-
-    def write(self, path: Path) -> None:
-        from resight.evaluate.trec import write_run
-
-        several = len(self._found) > 1
-        for name, rankings in self._found.items():
-            words = re.sub(r"[^\w.+-]+", "_", name).strip("_")
-            place = path / f"{words}.run" if several else path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_run(place, rankings, tag=words)
+        for place in recorder.write(run):
             print(f"wrote {place} (the first {DEPTH:,} of each query)")
 
 
@@ -157,6 +136,7 @@ def _measure(
     from resight import recipe as recipes
     from resight.errors import InputError
     from resight.evaluate import comparison, curves, report, variants
+    from resight.evaluate.bench import load_dataset, prepare
     from resight.evaluate.relight import relight
     from resight.evaluate.run import run
 
@@ -177,8 +157,9 @@ def _measure(
         if extras.strata:
             raise InputError("a curve has no strata", expected="--curve or --strata", fix="leave one of them out")
         chosen = [step for step in (steps or "").split(",") if step.strip()]
+        one, by = _load_one(sources, presets, settings), how.pop("by")
         drawn = curves.build(curve, steps=chosen, loss=loss, metric=metric).draw(
-            _load_one(sources, presets, settings), data, progress=progress, **how
+            one, lambda: prepare(one, load_dataset(one, data), progress=progress, **how), by, progress
         )
         return comparison.tabulate(drawn), comparison.summarise_all(drawn)
     if steps is not None or loss is not None:

@@ -1,16 +1,13 @@
-"""`resight info`, `resight encoders` and `resight data`."""
+"""`resight info` and `resight encoders`."""
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from resight.apps import terminal
 from resight.apps.commands.adding import Json
-
-if TYPE_CHECKING:
-    from resight.data.check import DataCheck
 
 
 def info(collection: Annotated[Path, typer.Argument(help="The collection.")], json: Json = False) -> None:
@@ -62,9 +59,7 @@ def encoders(
         wanted = [entry for entry in found if names or entry.ready]
         with terminal.progress("measuring") as report_progress:
             for done, entry in enumerate(wanted, start=1):
-                if entry.name != "fused":  # which has no parts of its own
-                    place = found.index(entry)
-                    found[place] = replace(entry, images_a_second=throughput.measure(entry.name))
+                found[found.index(entry)] = replace(entry, images_a_second=throughput.measure(entry.name))
                 report_progress(done, len(wanted))
     if json:
         return terminal.print_json(found)
@@ -86,94 +81,14 @@ def encoders(
     terminal.print_table(
         "Encoders", (*columns, *(["images/s"] if measure else [])), rows, right=(2, 3, 4, 8) if measure else (2, 3, 4)
     )
-    for reason in {
-        entry.missing: None for entry in found if entry.missing and (names or entry.rows != "patch or cell")
-    }:
-        print(f"  {reason}")
-    if not names and any(not entry.ready for entry in found):
+    if names:
+        for reason in dict.fromkeys(entry.missing for entry in found if entry.missing):
+            print(f"  {reason}")
+    elif any(not entry.ready for entry in found):
         print("  not ready: `resight encoders NAME` tells what it lacks and what to do")
     if measure:
         print("  images/s: 640 × 480 pixels, all cores, without decoding; random weights where those are not here")
     return None
-
-
-def list_data(json: Json = False) -> None:
-    """The data sets that can be read."""
-    from resight import plugins
-
-    found = [
-        {"name": name, "about": (plugins.find("resight.data.sets", name).__doc__ or "").partition("\n")[0]}
-        for name in plugins.names("resight.data.sets")
-    ]
-    if json:
-        return terminal.print_json(found)
-    terminal.print_table("Data sets", ("name", "about"), [[entry["name"], entry["about"]] for entry in found])
-    return None
-
-
-def check_data(
-    name: Annotated[str, typer.Argument(help="A data set by name, or folder or manifest.")],
-    root: Annotated[Path, typer.Argument(help="Where it is.")],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the data set.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Look only whether the images are there, and decode none.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """A dry run over a data set: counts, missing files, duplicates, unreadable images. Writes nothing."""
-    from resight import recipe as recipes
-    from resight.data import sets
-    from resight.data.check import check_source
-
-    chosen: dict[str, object] = {}
-    for setting in settings or ():
-        recipes.apply(chosen, setting)
-    with terminal.progress("checking") as report_progress:
-        found = check_source(sets.build(name, **chosen), root, decoding=not quick, progress=report_progress)
-    if json:
-        facts = [{**terminal.plain(fact), "ok": fact.ok} for fact in found.facts]
-        terminal.print_json({"ok": found.ok, **terminal.plain(found), "facts": facts})
-    else:
-        _print_check(name, found)
-    if not found.ok:
-        raise typer.Exit(1)
-
-
-def _print_check(name: str, found: "DataCheck") -> None:
-    print(f"{name}: {found.database:,} database images")
-    print(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
-    print(f"labels {found.labels:,}")
-    if found.decoded:
-        print(f"with a position {found.with_position:,}, turned by EXIF {found.rotated:,}")
-        print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
-    if found.smallest and found.largest:
-        print(f"sizes {found.smallest[0]}×{found.smallest[1]} to {found.largest[0]}×{found.largest[1]} pixels")
-    for label, items in (("missing", found.missing), ("unreadable", found.unreadable), ("skipped", found.skipped)):
-        print(f"{label} {len(items):,}")
-        for item in items[: terminal.SHOWN]:
-            print(f"  {item.path}: {item.reason}")
-    if found.decoded:
-        print(f"exact duplicates {len(found.duplicates):,} groups")
-    for group in found.duplicates[: terminal.SHOWN]:
-        print(f"  {', '.join(group)}")
-    images_ok = not (found.missing or found.unreadable or found.skipped)
-    for fact in found.facts:
-        verdict = "as published" if fact.ok else f"NOT as published: {_tell(fact.published)}"
-        print(f"{fact.name} {'no such file' if fact.found is None else _tell(fact.found)}, {verdict}")
-    if found.published and not found.ok:
-        print(f"to download by hand ({found.published.licence}):")
-        for download in found.published.downloads:
-            print(f"  {download}")
-    if images_ok:
-        print("all images can be used" if found.decoded else "all images are there; none was decoded")
-    else:
-        print("some images cannot be used")
-
-
-def _tell(fact: int | str) -> str:
-    return f"{fact:,}" if isinstance(fact, int) else fact
 
 
 def _size(folder: Path) -> int:

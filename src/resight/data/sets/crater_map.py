@@ -1,7 +1,7 @@
 """Craters cut out of a map of a globe, by a catalogue (CSV), in; a Dataset of crops out.
 
-    root/map.png            the map in equal degrees: .png, .jpg or .tif; resight.data.map_image says which kinds
-    root/craters.csv        lon, lat, diameter in km; resight.data.crater_catalogue says which columns
+    root/map.png            the map in equal degrees: .png, .jpg or .tif; resight.data.maps.map_image says which kinds
+    root/craters.csv        lon, lat, diameter in km; resight.data.maps.crater_catalogue says which columns
     root/query_map.png      another map of the same globe: other light, other camera (may be absent)
 
 Each crater is an individual. The database has a crop of 2 and one of 3 times its diameter (`views`), as seen from
@@ -20,9 +20,9 @@ from urllib.parse import quote
 
 import numpy as np
 
-from resight.data.crater_catalogue import Crater, read_catalogue
-from resight.data.made_images import encode_png, is_whole, name_folder, write
-from resight.data.map_image import MapImage, cut, open_map
+from resight.data.maps.crater_catalogue import Crater, read_catalogue
+from resight.data.maps.made_images import encode_png, is_whole, name_folder, write
+from resight.data.maps.map_image import MapImage, cut, open_map
 from resight.data.sets import Published
 from resight.errors import ManifestError, RecipeError
 from resight.plugins import check_range

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from resight.data.made_images import write
+from resight.data.maps.made_images import write
 from resight.data.sets import Published
 from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement

@@ -12,18 +12,17 @@ of files, one a line (may be .gz), relative to the list's folder: unpack the sha
 Lists are read, images are not: `resight data check` tells which are missing.
 """
 
-import gzip
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from resight.data.distractors import list_distractors
 from resight.data.images import SUFFIXES
 from resight.data.sets import Published, find_root
-from resight.data.sets.folder import walk
-from resight.data.truth_files import read_boxes, refuse_file, surround
+from resight.data.truth_files import read_boxes, read_lines, surround
 from resight.errors import ManifestError
-from resight.types import Attribute, Box, Dataset, ImageRef, Judgement, Skipped
+from resight.types import Attribute, Box, Dataset, ImageRef, Judgement
 
 CORE = "ilias_core"
 LISTS = {"query": "image_query_ids.txt", "pos": "positive_ids.txt"}
@@ -61,14 +60,14 @@ class IliasSource:
         root = find_root(root, "ilias", CORE)
         queries = [_refer(id, about, root, self.config.query_box) for id, about in _list_images(root, "query")]
         positives = [_refer(id, about, root, False) for id, about in _list_images(root, "pos")]
-        found = list(_list_distractors(root / self.config.distractors)) if self.config.distractors else []
-        distractors = [item for item in found if isinstance(item, ImageRef)]
+        place = root / self.config.distractors if self.config.distractors else None
+        distractors, skipped = list_distractors(place, FIX)
         return Dataset(
             f"ilias + {len(distractors):,} distractors" if distractors else "ilias core",
             (*positives, *distractors),
             tuple(queries),
             _judge(queries, positives, root),
-            tuple(item for item in found if isinstance(item, Skipped)),
+            skipped,
         )
 
 
@@ -92,7 +91,7 @@ def _judge(queries: list[ImageRef], positives: list[ImageRef], root: Path) -> di
 def _list_images(root: Path, part: str) -> Iterator[tuple[str, dict[str, Attribute]]]:
     """Ids and what the list says of them; by the folders where there is no list."""
     path = root / "image_ids" / LISTS[part]
-    lines = list(_read_lines(path)) if path.is_file() else None
+    lines = list(read_lines(path, FIX)) if path.is_file() else None
     if lines is None:
         folders = sorted(folder for folder in (root / CORE).glob(f"*/{part}") if folder.is_dir())
         files = [file for folder in folders for file in sorted(folder.iterdir())]
@@ -130,30 +129,6 @@ def _refer(id: str, about: dict[str, Attribute], root: Path, boxed: bool) -> Ima
 def _find_box(image: Path) -> Box | None:
     boxes = read_boxes(image.with_name(f"{image.stem}_bbox.txt"), FIX)
     return surround(boxes) if boxes else None
-
-
-def _list_distractors(place: Path) -> Iterator[ImageRef | Skipped]:
-    if place.is_file():
-        found: Iterator[ImageRef | Skipped] = (ImageRef(line, place.parent / line) for _, line in _read_lines(place))
-    else:
-        found = walk(place)
-    empty = True
-    for item in found:
-        empty = False
-        yield ImageRef(f"distractors/{item.id}", item.path) if isinstance(item, ImageRef) else item
-    if empty:
-        raise _refuse(place, "there are no distractors", "a folder of images, or a list of their names", "nothing")
-
-
-def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty, with their numbers."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line.strip()
-    except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise refuse_file(path, "a list, one id or file a line", error, FIX) from error
 
 
 def _refuse(place: Path | str, problem: str, expected: str, actual: str) -> ManifestError:

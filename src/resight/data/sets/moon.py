@@ -1,6 +1,6 @@
 """Craters of the Moon under other light (heights GLD100, catalogue of Head et al.) in, a Dataset out.
 
-    root/terrain_32ppd_lon0-180_lat-60-60.png   heights; resight.data.terrain says how the name is read
+    root/terrain_32ppd_lon0-180_lat-60-60.png   heights; resight.data.maps.terrain says how the name is read
     root/HeadCraters.csv                        Lon, Lat, Diam_km, in degrees and kilometres
 
 Each crater is an individual. Its gallery images are crops of 2 and 3 times its diameter, hillshaded from one azimuth;
@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.data.crater_catalogue import Crater, read_catalogue
-from resight.data.made_images import encode_png, is_whole, name_folder, write
-from resight.data.map_grid import Frame
+from resight.data.maps.crater_catalogue import Crater, read_catalogue
+from resight.data.maps.made_images import encode_png, is_whole, name_folder, write
+from resight.data.maps.map_grid import Frame
+from resight.data.maps.terrain import MOON_RADIUS, Light, Terrain, find_terrain
 from resight.data.sets import find_root
-from resight.data.terrain import MOON_RADIUS, Light, Terrain, find_terrain
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Attribute, Dataset, ImageRef, Judgement

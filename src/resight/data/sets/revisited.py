@@ -8,20 +8,21 @@ which the protocols Easy, Medium and Hard are made; junk is ignored. A query is 
 `resight data check` tells which images are missing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from resight.data.distractors import list_distractors
 from resight.data.restricted_pickle import load, take_names, take_numbers
 from resight.data.sets import Published, find_root
-from resight.data.sets.folder import walk
 from resight.errors import ManifestError
-from resight.types import Box, Dataset, ImageRef, Judgement, Skipped
+from resight.types import Box, Dataset, ImageRef, Judgement
 
 GRADES = {"easy": 2, "hard": 1}
 IMAGES = {"roxford5k": 4993, "rparis6k": 6322}
 DISTRACTORS = 1_001_001
+FIX = "`resight data check revisited ROOT` tells what to download and where it goes"
 SHA256 = {
     "roxford5k": "ba7967754bd2d7d2210a5799f9c45ad5835e269a80ef9d3eba44caa35816c471",
     "rparis6k": "d2e729a5293dda7dda8a15c8383424a42e4964a2c4cfea2f32fa85d11d2df499",
@@ -75,14 +76,14 @@ class RevisitedSource:
             actual = f"{len(tables)} of them" if isinstance(tables, Sequence) else type(tables).__name__
             raise _refuse(root / file, "'gnd' does not fit 'qimlist'", f"{len(queries)} tables, one a query", actual)
         parsed = [_parse(table, query, names, root / file) for table, query in zip(tables, queries, strict=True)]
-        found = list(_list_distractors(root, self.config.distractors)) if self.config.distractors else []
-        distractors = [item for item in found if isinstance(item, ImageRef)]
+        place = root / self.config.distractors if self.config.distractors else None
+        distractors, skipped = list_distractors(place, FIX, beside="jpg")
         return Dataset(
             name=f"{which} + {len(distractors):,} distractors" if distractors else which,
             database=(*(_refer(name, root) for name in names), *distractors),
             queries=tuple(_refer(name, root, box) for name, (box, _) in zip(queries, parsed, strict=True)),
             judgements={name: judgement for name, (_, judgement) in zip(queries, parsed, strict=True)},
-            skipped=tuple(item for item in found if isinstance(item, Skipped)),
+            skipped=skipped,
         )
 
 
@@ -117,29 +118,5 @@ def _parse_box(table: Mapping[str, Any], query: str, path: Path) -> Box:
     return x0, y0, x1, y1
 
 
-def _list_distractors(root: Path, given: Path) -> Iterator[ImageRef | Skipped]:
-    """A folder is walked; a list holds one file a line, relative to the folder `jpg` beside it, or else to its own."""
-    place = root / given
-    found = _read_list(place) if place.is_file() else list(walk(place))
-    ids = [item.id for item in found if isinstance(item, ImageRef)]
-    if not ids or len(set(ids)) < len(ids):
-        actual = f"{len(ids):,} names, {len(set(ids)):,} of them different"
-        raise _refuse(place, "these are no distractors", "a folder of images, or a list of their names", actual)
-    for item in found:
-        yield ImageRef(f"distractors/{item.id}", item.path) if isinstance(item, ImageRef) else item
-
-
-def _read_list(path: Path) -> Sequence[ImageRef | Skipped]:
-    folder = path.parent / "jpg" if (path.parent / "jpg").is_dir() else path.parent
-    try:
-        names = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _refuse(
-            path, "the list of distractors cannot be read", "one name a line, in UTF-8", str(error)
-        ) from error
-    return [ImageRef(name.strip(), folder / name.strip()) for name in names if name.strip()]
-
-
 def _refuse(path: Path, problem: str, expected: str, actual: str) -> ManifestError:
-    fix = "`resight data check revisited ROOT` tells what to download and where it goes"
-    return ManifestError(f"{path}: {problem}", expected=expected, actual=actual[:300], fix=fix)
+    return ManifestError(f"{path}: {problem}", expected=expected, actual=actual[:300], fix=FIX)

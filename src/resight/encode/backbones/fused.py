@@ -17,28 +17,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.errors import RecipeError
+from resight.errors import MissingWeights, RecipeError
 from resight.types import Branch, Descriptors, Features, FloatArray, Picture
 
 ABOUT = About("fusion of encoders", 0, "image", "those of its parts", "those of its parts")
+PARTS = "[ { encoder = …, descriptor = … }, … ]"
 
 
 @dataclass(frozen=True)
 class Config:
     parts: tuple[Branch, ...] = ()
 
-    def __post_init__(self) -> None:
-        if len(self.parts) < 2 or any(part.weight <= 0 for part in self.parts):
-            raise RecipeError(
-                "these are no encoders to fuse",
-                expected="parts = [ { encoder = …, descriptor = … }, … ]: two or more, each with a weight above 0",
-                actual=f"{len(self.parts)} parts, weights {[part.weight for part in self.parts]}",
-                fix="add parts, or use the encoder itself",
-            )
-
 
 def build(config: Config) -> "Fused":
+    if len(config.parts) < 2 or any(part.weight <= 0 for part in config.parts):
+        raise RecipeError(
+            "these are no encoders to fuse",
+            expected=f"parts = {PARTS}: two or more, each with a weight above 0",
+            actual=f"{len(config.parts)} parts, weights {[part.weight for part in config.parts]}",
+            fix="add parts, or use the encoder itself",
+        )
     return Fused(config)
+
+
+def find_weights(config: Config) -> None:
+    """Nothing: the parts find their own; without any there is no network."""
+    if not config.parts:
+        raise MissingWeights(
+            "fused has no weights but those of its parts",
+            expected=f"parts = {PARTS}",
+            actual="no parts",
+            fix=f"name them in a recipe: parts = {PARTS}",
+        )
 
 
 class Fused:

@@ -4,28 +4,18 @@ A curve is a module with `Config` (at least `steps`, `loss` and `metric`) and `b
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from resight import plugins
 from resight.collection.adding import Progress
-from resight.encode.feature_cache import FeatureCache
+from resight.evaluate.bench import Opening
 from resight.evaluate.comparison import Comparison
 from resight.types import Recipe
 
 
 class Curve(Protocol):
-    def draw(
-        self,
-        recipe: Recipe,
-        root: Path,
-        *,
-        keep: Path | None,
-        by: str,
-        progress: Progress | None,
-        cache: FeatureCache | None = None,
-    ) -> Comparison:
-        """Measure the recipe at every step on the data set at `root`; the database is encoded once, and each query."""
+    def draw(self, recipe: Recipe, opening: Opening, by: str, progress: Progress | None = None) -> Comparison:
+        """Measure the recipe at every step; the bench is opened once, after the steps were read."""
         ...
 
 

@@ -8,14 +8,12 @@ PQ of d/2 and d/4 parts of 4 bits and of d/4 and d/8 parts of 8 bits too, where 
 
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 from resight.collection import Collection
 from resight.collection.adding import Progress
-from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError, RecipeError
-from resight.evaluate.bench import Way, measure, prepare
+from resight.evaluate.bench import Opening, Way, measure
 from resight.evaluate.comparison import (
     Comparison,
     Fact,
@@ -76,21 +74,12 @@ class Compression:
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def draw(
-        self,
-        recipe: Recipe,
-        root: Path,
-        *,
-        keep: Path | None,
-        by: str,
-        progress: Progress | None,
-        cache: FeatureCache | None = None,
-    ) -> Comparison:
+    def draw(self, recipe: Recipe, opening: Opening, by: str, progress: Progress | None = None) -> Comparison:
         branch = find_branch(recipe)
         metric = choose_metric(recipe, self._config.metric)
         for step in self._config.steps:
             read_step(step)  # what cannot be read is refused before the images are encoded
-        with prepare(recipe, root, keep=keep, cache=cache, progress=progress) as bench:
+        with opening() as bench:
             tokens, dimensions = count_tokens(bench.collection, branch)
             steps = [FULL, *(step for step in self._config.steps or list_steps(dimensions) if step != FULL)]
             ways = []

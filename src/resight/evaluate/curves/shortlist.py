@@ -7,12 +7,10 @@ each S, and the smallest S that keeps (1 - loss) of the exhaustive value, that o
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from resight.collection.adding import Progress
-from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError, RecipeError
-from resight.evaluate.bench import Way, measure, prepare
+from resight.evaluate.bench import Opening, Way, measure
 from resight.evaluate.comparison import (
     Comparison,
     Fact,
@@ -53,20 +51,11 @@ class Shortlist:
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def draw(
-        self,
-        recipe: Recipe,
-        root: Path,
-        *,
-        keep: Path | None,
-        by: str,
-        progress: Progress | None,
-        cache: FeatureCache | None = None,
-    ) -> Comparison:
+    def draw(self, recipe: Recipe, opening: Opening, by: str, progress: Progress | None = None) -> Comparison:
         position = _find_reranker(recipe)
         metric = choose_metric(recipe, self._config.metric)
         count_candidates(self._config.steps, 1)  # what cannot be read is refused before the images are encoded
-        with prepare(recipe, root, keep=keep, cache=cache, progress=progress) as bench:
+        with opening() as bench:
             images = len(bench.collection)
             counts = count_candidates(self._config.steps or SHARES, images)
             pipeline = bench.collection.pipeline

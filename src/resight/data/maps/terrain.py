@@ -2,7 +2,7 @@
 
     terrain_32ppd_lon0-180_lat-60-60.png    16-bit grey: 32 pixels a degree, longitude 0 to 180, latitude -60 to 60
 
-The map's place is in its name; resight.data.map_grid says how its pixels lie, and what a crop shows of the ground.
+The map's place is in its name; resight.data.maps.map_grid says how its pixels lie, and what a crop shows of the ground.
 """
 
 import re
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resight.data.hillshade import shade
-from resight.data.map_grid import Frame, Grid
+from resight.data.maps.hillshade import shade
+from resight.data.maps.map_grid import Frame, Grid
 from resight.errors import ManifestError
 from resight.types import FloatArray
 

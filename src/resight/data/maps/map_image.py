@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from resight.data.decode import decode
 from resight.data.images import read_file
-from resight.data.map_grid import Frame, Grid
+from resight.data.maps.map_grid import Frame, Grid
 from resight.errors import ImageError, ManifestError, MissingExtra
 
 GLOBE = (-180.0, -90.0, 180.0, 90.0)
