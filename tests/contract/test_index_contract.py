@@ -128,3 +128,108 @@ def test_ids_may_be_any_text(case: Case):
     images = {"ü/日本.jpg": 7, 'a "b"\n': 6, "": 5}
     case.create(images)
     assert case.search(case.plugin.open(case.folder), 3).ids == tuple(images)
+
+
+WHOLE, LEFT, RIGHT = (0, 0, 8, 8), (0, 0, 4, 8), (4, 0, 8, 8)
+
+
+def region_rows(images: dict[str, dict[tuple[float, ...], float]]) -> Descriptors:
+    """Rows of regions from {id: {box: score of the row}}; the query is (1, 0)."""
+    rows = [(owner, box, value) for owner, boxes in enumerate(images.values()) for box, value in boxes.items()]
+    return Descriptors(
+        ids=tuple(images),
+        vectors=np.array([[value, 1] for _, _, value in rows], np.float32).reshape(len(rows), 2),
+        owners=np.array([owner for owner, _, _ in rows], np.int32),
+        boxes=np.array([box for _, box, _ in rows], np.float32).reshape(len(rows), 4),
+    )
+
+
+REGIONS = {
+    "a": {WHOLE: 0.1, LEFT: 0.7, RIGHT: 0.2},
+    "b": {WHOLE: 0.9},
+    "bare": {},
+    "c": {WHOLE: 0.3, LEFT: 0.3, RIGHT: 0.8},
+    "d": {WHOLE: -0.5, LEFT: -0.6},
+}
+REGION_QUERY = Descriptors(("q",), np.array([[1, 0]], np.float32), np.zeros(1, np.int32))
+
+
+@pytest.fixture(params=["exact", "hnsw", "ivfpq"])
+def regions(request: pytest.FixtureRequest, tmp_path: Path) -> Searcher:
+    """An index whose image counts by its best row, over images with one row, several and none."""
+    return index.build(request.param, match="best").create(lambda: iter([region_rows(REGIONS)]), tmp_path)
+
+
+@pytest.mark.parametrize("k", [5, 3, 1])
+def test_the_best_region_is_the_score_of_its_image_and_one_without_any_has_0(regions: Searcher, k: int):
+    ranking = regions.search(REGION_QUERY, k)
+    assert ranking.ids == ("b", "c", "a", "bare", "d")[:k]
+    assert ranking.scores.tolist() == pytest.approx([0.9, 0.8, 0.7, 0, -0.5][:k])
+
+
+@pytest.mark.parametrize("k", [5, 2])
+def test_the_box_of_the_region_that_won_comes_with_each_image_that_has_one(regions: Searcher, k: int):
+    boxes = regions.search(REGION_QUERY, k).boxes
+    assert boxes == dict(list({"b": WHOLE, "c": RIGHT, "a": LEFT, "d": WHOLE}.items())[:k])
+
+
+def test_allowed_images_have_their_usual_scores_and_boxes(regions: Searcher):
+    ranking = regions.search(REGION_QUERY, 3, frozenset({"d", "a", "bare", "unknown"}))
+    assert ranking.ids == ("a", "bare", "d")
+    assert ranking.scores.tolist() == pytest.approx([0.7, 0, -0.5])
+    assert ranking.boxes == {"a": LEFT, "d": WHOLE}
+
+
+def test_of_equal_regions_the_first_wins(regions: Searcher):
+    assert regions.search(Descriptors(("q",), np.array([[0, 1]], np.float32), np.zeros(1)), 5).boxes["c"] == WHOLE
+
+
+def test_several_rows_of_a_query_match_by_their_best_pair(regions: Searcher):
+    query = Descriptors(("q",), np.array([[1, 0], [-2, 0]], np.float32), np.zeros(2, np.int32))
+    ranking = regions.search(query, 5)
+    assert dict(zip(ranking.ids, ranking.scores.tolist(), strict=True)) == pytest.approx(
+        {"d": 1.2, "b": 0.9, "c": 0.8, "a": 0.7, "bare": 0}
+    )
+    assert ranking.boxes["d"] == LEFT
+
+
+def test_a_query_without_rows_finds_everything_equal(regions: Searcher):
+    ranking = regions.search(Descriptors(("q",), np.zeros((0, 2), np.float32), np.zeros(0, np.int32)), 2)
+    assert ranking.ids == ("a", "b")
+    assert ranking.scores.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["exact", "hnsw", "ivfpq"])
+def test_several_rows_of_a_query_are_refused_where_nothing_says_how_they_match(name: str, tmp_path: Path):
+    searcher = index.build(name).create(lambda: iter([region_rows(REGIONS)]), tmp_path)
+    query = Descriptors(("q",), np.ones((2, 2), np.float32), np.zeros(2, np.int32))
+    with pytest.raises(RecipeError, match=r'"best".*"mean"[\s\S]*"late"'):
+        searcher.search(query, 1)
+
+
+@pytest.mark.parametrize("name", ["exact", "hnsw", "ivfpq"])
+def test_regions_on_many_images_give_the_answer_of_a_plain_comparison(name: str, tmp_path: Path):
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(200, 3, 8)).astype(np.float32)
+    rows = Descriptors(
+        tuple(f"{number:03}" for number in range(200)),
+        vectors.reshape(600, 8),
+        np.repeat(np.arange(200, dtype=np.int32), 3),
+        np.arange(2400, dtype=np.float32).reshape(600, 4),
+    )
+    settings = {"ivfpq": {"nbits": 10}}.get(name, {})
+    queries = generator.normal(size=(2, 8)).astype(np.float32)
+    query = Descriptors(("q",), queries, np.zeros(2, np.int32))
+    products = np.einsum("irc,qc->iqr", vectors, queries)
+    for match, scores in (("best", products.max(axis=(1, 2))), ("mean", products.max(axis=2).mean(axis=1))):
+        (tmp_path / match).mkdir()
+        ranking = (
+            index.build(name, match=match, **settings).create(lambda: iter([rows]), tmp_path / match).search(query, 3)
+        )
+        order = np.argsort(-scores)[:3]
+        assert ranking.ids == tuple(f"{image:03}" for image in order)
+        np.testing.assert_allclose(ranking.scores, scores[order], rtol=1e-4)
+        winners = 3 * order + products[order].max(axis=1).argmax(axis=1)
+        assert ranking.boxes == {
+            f"{image:03}": tuple(rows.boxes[row]) for image, row in zip(order, winners, strict=True)
+        }

@@ -14,6 +14,8 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from resight import index as indexes
@@ -66,7 +68,7 @@ def _build(plugin: Index, store: Store, branch: int, home: Path, place: Path) ->
     home.mkdir(exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=home))
     try:
-        _create(plugin, store, branch, temporary)
+        create_index(plugin, partial(_read, store), len(store.layout), branch, temporary)
         temporary.replace(place)
     except OSError:
         if not place.is_dir():  # otherwise another process has just made the same index
@@ -78,21 +80,21 @@ def _build(plugin: Index, store: Store, branch: int, home: Path, place: Path) ->
 def _build_elsewhere(plugin: Index, store: Store, branch: int) -> Searcher:
     scratch = Path(tempfile.mkdtemp(prefix="resight-index-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    return _create(plugin, store, branch, scratch)
+    return create_index(plugin, partial(_read, store), len(store.layout), branch, scratch)
 
 
-def _create(plugin: Index, store: Store, branch: int, folder: Path) -> Searcher:
-    """The index of a branch, which may learn from the rows of another."""
+def create_index(plugin: Index, read: Callable[[int], Chunks], branches: int, branch: int, folder: Path) -> Searcher:
+    """The index of one of so many branches, which may learn from the rows of another."""
     if not isinstance(plugin, Learner) or (teacher := plugin.learns_from) is None:
-        return plugin.create(_read(store, branch), folder)
-    if not 0 <= teacher < len(store.layout):
+        return plugin.create(read(branch), folder)
+    if not 0 <= teacher < branches:
         raise RecipeError(
             f"there is no branch {teacher} to learn from",
-            expected=f"one of 0 to {len(store.layout) - 1}",
+            expected=f"one of 0 to {branches - 1}",
             actual=str(teacher),
             fix="branches count from 0 in the order of the recipe",
         )
-    return plugin.create(_read(store, branch), folder, training=_read(store, teacher))
+    return plugin.create(read(branch), folder, training=read(teacher))
 
 
 def _read(store: Store, branch: int) -> Chunks:

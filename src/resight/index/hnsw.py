@@ -1,23 +1,25 @@
-"""Graph search by faiss: approximate, for one vector an image and many images.
+"""Graph search by faiss: approximate, for many images. One row an image or many (regions), of which the best counts.
 
-On disk: graph.faiss, ids.json. Score: ⟨q, x⟩. `links` (M) and `build_width` (efConstruction) set the quality of
-the graph, `search_width` (efSearch) that of a search; a search never looks at fewer than k candidates.
-Which of several equal rows come in at the cut is up to the graph.
+On disk: graph.faiss and what index/rows writes. Score: ⟨q, x⟩. `links` (M) and `build_width` (efConstruction) set the
+quality of the graph, `search_width` (efSearch) that of a search; a search never looks at fewer candidates than it wants
+rows. Which of several equal rows come in at the cut is up to the graph. A query with several rows needs `match`: see
+index/rows/score.py.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import faiss
 import numpy as np
 
-from resight import ranks
+from resight.errors import CollectionError
 from resight.index import Chunks
-from resight.index.exact import measure
+from resight.index.rows.approximate import search_images
+from resight.index.rows.gather import Rows, RowWriter, measure_folder, open_rows
+from resight.index.rows.score import Match
 from resight.plugins import check_range
-from resight.types import Descriptors, Ranking
+from resight.types import Descriptors, FloatArray, IntArray, Ranking
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Config:
     links: int = 32
     build_width: int = 200
     search_width: int = 128
+    match: Literal["best", "mean"] | None = None  # how several rows of a query are put together; None: they are refused
 
     def __post_init__(self) -> None:
         check_range("links", self.links, 2, 1024)
@@ -41,42 +44,74 @@ class Hnsw:
         self._config = config
 
     def create(self, chunks: Chunks, folder: Path) -> "HnswSearcher":
-        _, dimensions, _ = measure(chunks)
-        graph = faiss.IndexHNSWFlat(dimensions, self._config.links, faiss.METRIC_INNER_PRODUCT)
-        graph.hnsw.efConstruction = self._config.build_width
-        ids: list[str] = []
-        for chunk in chunks():
-            graph.add(np.ascontiguousarray(chunk.vectors, dtype=np.float32))
-            ids.extend(chunk.ids)
-        faiss.write_index(graph, str(folder / "graph.faiss"))
-        (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+        graph = None
+        with RowWriter(folder, vectors=False) as writer:
+            for chunk in chunks():
+                writer.add(chunk)
+                graph = graph or self._start_graph(chunk.vectors.shape[1])
+                graph.add(np.ascontiguousarray(chunk.vectors, dtype=np.float32))
+        faiss.write_index(graph or self._start_graph(1), str(folder / "graph.faiss"))
+        writer.finish()
         return self.open(folder)
 
+    def _start_graph(self, dimensions: int) -> Any:
+        graph = faiss.IndexHNSWFlat(dimensions, self._config.links, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = self._config.build_width
+        return graph
+
     def open(self, folder: Path) -> "HnswSearcher":
-        ids = json.loads((folder / "ids.json").read_text(encoding="utf-8"))
-        return HnswSearcher(ids, faiss.read_index(str(folder / "graph.faiss")), self._config.search_width)
+        rows, graph = open_rows(folder), faiss.read_index(str(folder / "graph.faiss"))
+        if graph.ntotal != len(rows):
+            raise CollectionError(
+                f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"
+            )
+        size = (folder / "graph.faiss").stat().st_size
+        return HnswSearcher(
+            rows, Graph(graph, self._config.search_width), self._config.match, size, measure_folder(folder)
+        )
 
 
 class HnswSearcher:
-    def __init__(self, ids: list[str], graph: Any, search_width: int) -> None:
-        self._ids = ids
+    def __init__(
+        self, rows: Rows, graph: "Graph", match: Match | None, bytes_in_memory: int, bytes_on_disk: int
+    ) -> None:
+        self._rows = rows
         self._graph = graph
-        self._width = search_width
+        self._match = match
+        self.bytes_in_memory = bytes_in_memory  # of the graph with its vectors
+        self.bytes_on_disk = bytes_on_disk
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-        k, width, selector = min(k, len(self._ids)), max(self._width, k), None
-        if allowed is not None:
-            permitted = np.array([row for row, name in enumerate(self._ids) if name in allowed], dtype=np.int64)
-            k = min(k, len(permitted))
+        return search_images(self._graph, self._rows, query, k, allowed, self._match)
+
+
+class Graph:
+    """A Finder of index/rows/approximate.py."""
+
+    def __init__(self, graph: Any, width: int) -> None:
+        self._graph = graph
+        self._storage = faiss.downcast_index(graph.storage)
+        self._width = width
+
+    def find(
+        self,
+        query: FloatArray,
+        count: int,
+        permitted: IntArray | None,
+        effort: int,  # noqa: ARG002 - see below
+    ) -> tuple[IntArray, FloatArray, bool]:
+        width, selector = max(self._width, count), None
+        if permitted is not None:
             # The graph walks through forbidden nodes too: a narrow filter needs a wider search.
-            width = min(len(self._ids), width * len(self._ids) // max(len(permitted), 1))
+            width = min(self._graph.ntotal, width * self._graph.ntotal // max(len(permitted), 1))
             selector = faiss.IDSelectorBatch(permitted)
-        if k == 0:
-            return Ranking(query.ids[0], (), np.zeros(0, np.float32))
-        vectors = np.ascontiguousarray(query.vectors[:1], dtype=np.float32)
-        scores, rows = self._graph.search(vectors, k, params=faiss.SearchParametersHNSW(efSearch=width, sel=selector))
-        if rows[0].min() < 0:  # the graph did not reach k images (many equal rows, or a narrow filter): look at all
-            storage = faiss.downcast_index(self._graph.storage)
-            scores, rows = storage.search(vectors, k, params=faiss.SearchParameters(sel=selector))
+        parameters = faiss.SearchParametersHNSW(efSearch=width, sel=selector)
+        scores, rows = self._graph.search(query[None], count, params=parameters)
+        if rows[0].min() < 0:  # the graph did not reach so many rows (many are equal, or a narrow filter): look at all
+            scores, rows = self._storage.search(query[None], count, params=faiss.SearchParameters(sel=selector))
         found = rows[0] >= 0
-        return ranks.best(query.ids[0], self._ids, scores[0][found], k, rows[0][found])
+        return rows[0][found], scores[0][found], False
+
+    def compare(self, rows: slice | IntArray, queries: FloatArray) -> FloatArray:
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return np.asarray(self._storage.reconstruct_batch(numbers) @ queries.T)

@@ -25,6 +25,7 @@ class FakeStore:
     """Tokens in one branch; notes how often an index was made from them."""
 
     version: int = 1
+    layout: tuple[str, ...] = ("tokens",)
     builds: list[int] = field(default_factory=list)
 
     def descriptors(self, branch: int, ids: Sequence[str] | None = None, **_: Any) -> Iterator[Descriptors]:

@@ -1,0 +1,92 @@
+"""A search by rows that a faiss index finds → images: the best row of each image that was found counts.
+
+The finder is asked for more rows than images are wanted, because an image may have several among the best, and again
+for more as long as too few images come. Where all images are wanted, or a filter leaves few rows, all of those are
+compared instead.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from resight.index.rows.gather import Rows
+from resight.index.rows.score import Match, add_boxes, permit_images, rank_images, score_images, take_queries
+from resight.types import Descriptors, FloatArray, IntArray, Ranking
+
+FEW = 20_000  # rows that are compared faster than a filter is walked around
+ROWS_AN_IMAGE = 2  # asked for at first: most of the best rows belong to different images
+WIDER = 4  # times more, when that was too few
+
+
+class Finder(Protocol):
+    """How a faiss index is asked. `effort` 1 is as configured, more is a wider search; `permitted` None: all rows."""
+
+    def find(
+        self, query: FloatArray, count: int, permitted: IntArray | None, effort: int
+    ) -> tuple[IntArray, FloatArray, bool]:
+        """At most `count` rows for a query [D], best first, their scores, and whether more effort would find more."""
+        ...
+
+    def compare(self, rows: slice | IntArray, queries: FloatArray) -> FloatArray:
+        """Scores [r, q] of given rows."""
+        ...
+
+
+def search_images(
+    finder: Finder,
+    rows: Rows,
+    query: Descriptors,
+    k: int,
+    allowed: frozenset[str] | None,
+    match: Match | None,
+    compared_again: int = 0,
+) -> Ranking:
+    """The best k images; with `compared_again`, so many times k are found, and their rows that were found compared."""
+    queries = take_queries(query, match)
+    images, bare = permit_images(rows, allowed, queries)
+    count = len(rows.ids) if images is None else len(images)
+    permitted = None if allowed is None or images is None else rows.list_rows(images)
+    wanted = min(k * max(compared_again, 1), count)
+    if 0 < wanted < count and (permitted is None or len(permitted) > FEW):
+        found, best = _find(finder, rows, queries, wanted, permitted)
+        images = np.unique(rows.find_owners(found))
+        if match != "mean" or len(queries) == 1:
+            best = finder.compare(found, queries).max(axis=1) if compared_again else best
+            scores = _take_highest(rows, found, best, images)
+            return add_boxes(rank_images(query.ids[0], rows, images, scores, bare, k), rows, found, best)
+    elif wanted == 0:
+        images = np.zeros(0, np.int64)
+    scores, compared, best = score_images(finder.compare, rows, images, queries, match)
+    return add_boxes(rank_images(query.ids[0], rows, images, scores, bare, k), rows, compared, best)
+
+
+def _find(
+    finder: Finder, rows: Rows, queries: FloatArray, wanted: int, permitted: IntArray | None
+) -> tuple[IntArray, FloatArray]:
+    """Rows of at least `wanted` images for each query, sorted, each once with its best score."""
+    total = len(rows) if permitted is None else len(permitted)
+    found, scores = [], []
+    for query in queries:
+        count, effort = wanted if rows.single else min(wanted * ROWS_AN_IMAGE, total), 1
+        while True:
+            own, values, more = finder.find(query, count, permitted, effort)
+            if len(np.unique(rows.find_owners(own))) >= wanted or (
+                len(own) >= total or not (more or len(own) == count)
+            ):
+                break
+            if len(own) == count:
+                count = min(count * WIDER, total)
+            else:
+                effort *= WIDER
+        found.append(own)
+        scores.append(values)
+    every, values = np.concatenate(found), np.concatenate(scores)
+    order = np.lexsort((-values, every))
+    unique, first = np.unique(every[order], return_index=True)
+    return unique, values[order[first]]
+
+
+def _take_highest(rows: Rows, found: IntArray, best: FloatArray, images: IntArray) -> FloatArray:
+    """The highest score of each image, of rows that are sorted."""
+    starts = np.searchsorted(found, rows.offsets[images])
+    return np.maximum.reduceat(best, starts) if len(starts) else np.zeros(0, np.float32)
