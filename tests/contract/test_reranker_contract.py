@@ -10,7 +10,7 @@ import pytest
 from builders import detect, draw_texture, global_rows, local_rows, tilt, warp
 
 from resight import index, plugins
-from resight.errors import MissingExtra
+from resight.errors import MissingExtra, MissingWeights
 from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.rerankers import Reranker
@@ -37,7 +37,8 @@ class SmallGallery:
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         return ((self.whole, self.local, self.tokens)[branch][name] for name in ids)
 
-    def searcher(self, branch: int, choice: Choice) -> Searcher:
+    def searcher(self, branch: int, choice: Choice | None) -> Searcher:
+        choice = choice or Choice("exact")
         with tempfile.TemporaryDirectory() as folder:
             plugin = index.build(choice.name, **choice.settings)
             return plugin.create(lambda: self.descriptors(branch, IDS), Path(folder))
@@ -56,11 +57,27 @@ def gallery() -> SmallGallery:
 
 
 @pytest.fixture(params=plugins.names("resight.search.rerankers"), scope="module")
-def reranker(request: pytest.FixtureRequest) -> Reranker:
+def reranker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reranker:
     try:
         return rerankers.build(request.param)
+    except MissingWeights:
+        path = write_scorer(tmp_path_factory.mktemp("scorer") / "weights.npz")
+        return rerankers.build(request.param, scorer={"name": "transformer", "weights": str(path)})
     except MissingExtra as missing:
         pytest.skip(missing.problem)
+
+
+def write_scorer(path: Path) -> Path:
+    """A transformer for 128 dimensions that has learnt nothing: one layer of zeros, and late interaction."""
+    sizes = {"attention": (6, 2), "output": (2, 2), "widen": (4, 2), "narrow": (2, 4), "norm1": (2,), "norm2": (2,)}
+    sizes = {"project": (2, 128), "head": (1, 2), "norm": (2,)} | {
+        f"layers.0.{name}": size for name, size in sizes.items()
+    }
+    weights = {f"{name}.weight": np.zeros(size, np.float32) for name, size in sizes.items()}
+    biases = {f"{name}.bias": np.zeros(size[0], np.float32) for name, size in sizes.items()}
+    rest = {"place.weight": np.zeros((2, 4), np.float32), "kinds": np.zeros((3, 2), np.float32)}
+    np.savez(path, depth=1, heads=1, late=np.ones(1, np.float32), **weights, **biases, **rest)
+    return path
 
 
 def rank(*ids: str) -> Ranking:

@@ -12,6 +12,7 @@ from resight.search.fusions import Fusion
 from resight.search.fusions.score import Score
 from resight.search.locate import BY_TOKENS, Sizes, locate
 from resight.search.rerankers import Gallery, Reranker
+from resight.search.restricted import restrict
 from resight.search.shortlist import USUAL, Shortlister, shortlist
 from resight.types import Query, Ranking
 
@@ -34,8 +35,9 @@ def search(
     ranking = shortlist(query, pipeline.shortlisters, pipeline.fusion, choose_depth(pipeline, k), allowed)
     clock.note("shortlist")
 
+    gallery = restrict(pipeline.gallery, allowed)
     for reranker in pipeline.rerankers:
-        ranking = reranker.rerank(query, ranking, pipeline.gallery)
+        ranking = reranker.rerank(query, ranking, gallery)
         clock.note(type(reranker).__name__.lower())
 
     ranking = calibrations.apply(ranking, pipeline.calibration)

@@ -1,23 +1,48 @@
-"""New scores for the candidates of a ranking: they come first, by these; the rest keeps its order below them."""
+"""New scores for the candidates of a ranking: they come first, by these; the rest keeps its order below them.
+
+    s = λ · global + (1 − λ) · σ(local / γ)
+
+global is the score that an image came with, local the new one, σ the logistic function; λ is called `balance` and γ
+`temperature`. γ = 0 means the local score as it is, so that λ = 0 and γ = 0 give the local score alone.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from resight.types import Ranking
+from resight.plugins import check_range
+from resight.types import FloatArray, Ranking
 
 
-def promote(ranking: Ranking, found: Mapping[str, float], signal: str) -> Ranking:
-    """`found` holds the new score of every image that was looked at; it also becomes the signal of that name."""
-    scores = np.array([found.get(name, 0.0) for name in ranking.ids], np.float32)
+def promote(
+    ranking: Ranking, found: Mapping[str, float], signal: str, balance: float = 0.0, temperature: float = 0.0
+) -> Ranking:
+    """`found` holds the local score of every image that was looked at; it also becomes the signal of that name."""
     rest = np.array([name not in found for name in ranking.ids], bool)
-    if found and rest.any():
+    if rest.all():
+        return ranking
+    scores = np.array([found.get(name, 0.0) for name in ranking.ids], np.float32)
+    scores[~rest] = blend(ranking.scores[~rest], scores[~rest], balance, temperature)
+    if rest.any():
         # Scores of two kinds cannot be compared: those of the rest are moved under the lowest of the others.
-        scores[rest] = ranking.scores[rest] - ranking.scores[rest].max() + min(found.values()) - 1e-3
+        scores[rest] = ranking.scores[rest] - ranking.scores[rest].max() + scores[~rest].min() - 1e-3
     order = np.argsort(-scores, kind="stable")
     signals = {
         name: {**ranking.signals.get(name, {}), **({signal: found[name]} if name in found else {})}
         for name in ranking.ids
     }
     return replace(ranking, ids=tuple(ranking.ids[row] for row in order), scores=scores[order], signals=signals)
+
+
+def blend(overall: FloatArray, local: FloatArray, balance: float, temperature: float) -> FloatArray:
+    """The formula above, for scores [n] of both kinds."""
+    if temperature > 0:
+        local = np.asarray(1 / (1 + np.exp(np.clip(-local / temperature, -80, 80))), np.float32)
+    return np.asarray(balance * overall + (1 - balance) * local, np.float32)
+
+
+def check_blend(balance: float, temperature: float) -> None:
+    """For the `__post_init__` of a reranker that blends."""
+    check_range("balance", balance, 0, 1)
+    check_range("temperature", temperature, 0)

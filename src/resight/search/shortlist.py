@@ -7,7 +7,7 @@ regions, the one that won is the first guess of where the thing is; of several b
 image stands out most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from resight import ranks
 from resight.index import Searcher
 from resight.search.fusions import Fusion
-from resight.types import Box, FloatArray, Query, Ranking
+from resight.types import Box, Descriptors, FloatArray, Query, Ranking
 
 USUAL, FEWEST, FARTHEST = 30, 8, 50.0
 
@@ -36,7 +36,10 @@ def shortlist(
     """The `depth` best by the fused score, with the signals of each."""
     found = [part.searcher.search(query.descriptors[part.branch], depth, allowed) for part in shortlisters]
     ids = list(dict.fromkeys(name for ranking in found for name in ranking.ids))
-    found = [_complete(query, part, some, ids) for part, some in zip(shortlisters, found, strict=True)]
+    found = [
+        complete(some, part.searcher, query.descriptors[part.branch], ids)
+        for part, some in zip(shortlisters, found, strict=True)
+    ]
     scores = np.stack([_order(ranking, ids) for ranking in found])
     weights = np.array([part.weight for part in shortlisters], np.float32)
     ranking = ranks.best(query.id, ids, fusion.fuse(scores, weights), depth)
@@ -79,12 +82,12 @@ def standout(scores: FloatArray) -> FloatArray:
     return np.asarray(np.clip((scores - middle) / spread, 0, FARTHEST), np.float32)
 
 
-def _complete(query: Query, part: Shortlister, found: Ranking, ids: list[str]) -> Ranking:
-    """What the branch says of every candidate; those that it did not find by itself are asked for."""
+def complete(found: Ranking, searcher: Searcher, query: Descriptors, ids: Iterable[str]) -> Ranking:
+    """What a searcher found, and after it those of `ids` that it did not find by itself."""
     missing = frozenset(ids) - frozenset(found.ids)
     if not missing:
         return found
-    rest = part.searcher.search(query.descriptors[part.branch], len(missing), missing)
+    rest = searcher.search(query, len(missing), missing)
     return replace(
         found,
         ids=(*found.ids, *rest.ids),

@@ -112,7 +112,7 @@ def test_what_was_not_looked_at_stays_below():
     assert "layout" not in found.signals["also"]
 
 
-@pytest.mark.parametrize("wrong", [{"candidates": 0}, {"tolerance": 0}, {"steps": 0}, {"scales": []}, {"scales": [0]}])
+@pytest.mark.parametrize("wrong", [{"candidates": -1}, {"tolerance": 0}, {"steps": 0}, {"scales": []}, {"scales": [0]}])
 def test_settings_that_mean_nothing_are_refused(wrong: dict):
     with pytest.raises(RecipeError):
         rerankers.build("layout", **wrong)

@@ -15,8 +15,8 @@ class Gallery(Protocol):
         """The rows of these images, in this order, a few images at a time."""
         ...
 
-    def searcher(self, branch: int, choice: Choice) -> Searcher:
-        """An index of the rows of a branch, made when it is not there."""
+    def searcher(self, branch: int, choice: Choice | None) -> Searcher:
+        """An index of the rows of a branch, made when it is not there; None: the branch's own."""
         ...
 
 

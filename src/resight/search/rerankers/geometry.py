@@ -26,7 +26,7 @@ class Config:
     iterations: int = 2000
 
     def __post_init__(self) -> None:
-        check_range("candidates", self.candidates, 1, 1_000_000)
+        check_range("candidates", self.candidates, 0, 1_000_000)
         check_range("ratio", self.ratio, 0.01, 1)
         check_range("tolerance", self.tolerance, 0.01, 10000)
         check_range("iterations", self.iterations, 1, 10_000_000)
@@ -47,6 +47,8 @@ class Geometry:
         branch = _find_local_branch(query)
         local_query = next(_split(query.descriptors[branch]))
         looked_at = ranking.ids[: self.candidates]
+        if not looked_at:
+            return ranking
         matches: dict[str, Match] = {}
         for chunk in gallery.descriptors(branch, looked_at):
             for image in _split(chunk):

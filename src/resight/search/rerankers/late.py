@@ -1,18 +1,26 @@
 """Late interaction on the best candidates: the second of two stages.
 
 In: a shortlist by one vector an image, and a branch with many tokens an image. Adds the signal `late`, the mean over
-the query's tokens of the best dot product, which becomes the score of the candidates; the others keep their order
-below them. Tokens come from an index of their own, which is mapped: only those of the candidates are read.
+the query's tokens of the best dot product, which `balance` and `temperature` may blend with the score that was there
+(`promote`); images beyond the candidates keep their order below them.
+
+    within = "image"     tokens come from an index of their own, which is mapped: only those of the candidates are read
+    within = "region"    only the tokens whose own patch has its middle in the region that won (`Ranking.boxes`) count,
+                         as they are stored; all of them where there is no region, or none lies in it
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
+from resight.errors import RecipeError
 from resight.plugins import check_range
-from resight.search.promote import promote
+from resight.search.promote import check_blend, promote
 from resight.search.rerankers import Gallery
-from resight.search.token_support import require_token_branch
-from resight.types import Choice, Query, Ranking
+from resight.search.token_support import require_boxes, require_token_branch, split
+from resight.types import Box, Choice, Descriptors, Query, Ranking
 
 
 @dataclass(frozen=True)
@@ -21,9 +29,21 @@ class Config:
     kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how their tokens are kept
     m: int = 0  # pq: parts of a token; 0: a quarter of the dimensions
     bits: Literal[4, 8] = 4  # pq: of each part
+    within: Literal["image", "region"] = "image"
+    balance: float = 0.0
+    temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        check_range("candidates", self.candidates, 1, 1_000_000)
+        check_range("candidates", self.candidates, 0, 1_000_000)
+        check_blend(self.balance, self.temperature)
+        kept = [name for name in ("kind", "m", "bits") if getattr(self, name) != getattr(Config, name)]
+        if self.within == "region" and kept:
+            raise RecipeError(
+                f"{', '.join(kept)} would change nothing",
+                expected='within = "image", where tokens come from an index',
+                actual='within = "region", where they come as they are stored',
+                fix=f"leave out {', '.join(kept)}",
+            )
 
 
 def build(config: Config) -> "Late":
@@ -32,13 +52,14 @@ def build(config: Config) -> "Late":
     settings |= {
         name: getattr(config, name) for name in ("m", "bits") if getattr(config, name) != getattr(Config, name)
     }
-    return Late(config.candidates, Choice("late", settings))
+    return Late(config, Choice("late", settings))
 
 
 class Late:
-    def __init__(self, candidates: int, index: Choice) -> None:
-        self.candidates = candidates
+    def __init__(self, config: Config, index: Choice) -> None:
+        self.candidates = config.candidates
         self.signals: tuple[str, ...] = ("late",)
+        self._config = config
         self._index = index
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
@@ -46,7 +67,42 @@ class Late:
         looked_at = ranking.ids[: self.candidates]
         if not looked_at:
             return ranking
-        searcher = gallery.searcher(branch, self._index)
-        found = searcher.search(query.descriptors[branch], len(looked_at), frozenset(looked_at))
-        late = dict(zip(found.ids, found.scores.tolist(), strict=True))
-        return promote(ranking, late, "late")
+        if self._config.within == "region":
+            images = split(gallery.descriptors(branch, looked_at))
+            late = {image.ids[0]: score for image, score in _score_regions(query.descriptors[branch], images, ranking)}
+        else:
+            searcher = gallery.searcher(branch, self._index)
+            found = searcher.search(query.descriptors[branch], len(looked_at), frozenset(looked_at))
+            late = dict(zip(found.ids, found.scores.tolist(), strict=True))
+        return promote(ranking, late, "late", self._config.balance, self._config.temperature)
+
+
+def _score_regions(
+    query: Descriptors, images: Iterator[Descriptors], ranking: Ranking
+) -> Iterator[tuple[Descriptors, float]]:
+    for image in images:
+        box = ranking.boxes.get(image.ids[0])
+        inside = image if box is None else keep_inside(image, box)
+        yield image, interact(query, inside if len(inside) else image)
+
+
+def interact(query: Descriptors, image: Descriptors) -> float:
+    """(1/Kq) Σ_i max_j ⟨q_i, x_j⟩ of two single images; 0 where one has no tokens."""
+    if not len(query) or not len(image):
+        return 0.0
+    return float((query.vectors.astype(np.float32) @ image.vectors.astype(np.float32).T).max(axis=1).mean())
+
+
+def keep_inside(image: Descriptors, box: Box) -> Descriptors:
+    """The tokens of an image whose own patch has its middle in the box."""
+    boxes = require_boxes(image)
+    patches = boxes if image.seeds is None else image.seeds
+    middles = (patches[:, :2] + patches[:, 2:]) / 2
+    inside = ((middles >= box[:2]) & (middles <= box[2:])).all(axis=1)
+    return replace(
+        image,
+        vectors=image.vectors[inside],
+        owners=image.owners[inside],
+        boxes=boxes[inside],
+        seeds=None if image.seeds is None else image.seeds[inside],
+    )

@@ -8,7 +8,8 @@ and shifts t, and a partner counts the less, the farther it lies from where the 
 p are the middles of the tokens' own patches, with the middle of the image as origin and its width and height as units;
 n parts of the query come down inside the image, at least a fifth of them. The constant keeps a few lucky parts at the
 edge from winning. Tokens of all images have much in common: the mean token of the candidates is taken off first.
-Adds the signal `layout`. There is no rotation: for views that are upright alike (maps, places, products on a shelf).
+Adds the signal `layout`, which `balance` and `temperature` may blend with the score that was there (`promote`). There
+is no rotation: for views that are upright alike (maps, places, products on a shelf).
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.plugins import check_range
-from resight.search.promote import promote
+from resight.search.promote import check_blend, promote
 from resight.search.rerankers import Gallery
 from resight.search.token_support import require_boxes, require_token_branch, split
 from resight.types import Descriptors, FloatArray, Query, Ranking
@@ -34,15 +35,18 @@ class Config:
     reach: float = 0.375  # the largest shift, in image sides
     steps: int = 7  # shifts along each side
     scales: tuple[float, ...] = SCALES
+    balance: float = 0.0
+    temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        check_range("candidates", self.candidates, 1, 1_000_000)
+        check_range("candidates", self.candidates, 0, 1_000_000)
         check_range("tolerance", self.tolerance, 1e-3, 10)
         check_range("reach", self.reach, 0, 1)
         check_range("steps", self.steps, 1, 101)
         check_range("the number of scales", len(self.scales), 1, 100)
         for scale in self.scales:
             check_range("scales", scale, 0.01, 100)
+        check_blend(self.balance, self.temperature)
 
 
 def build(config: Config) -> "Layout":
@@ -61,7 +65,8 @@ class Layout:
         if not looked_at:
             return ranking
         images = list(split(gallery.descriptors(branch, looked_at)))
-        return promote(ranking, dict(self._score(query.descriptors[branch], images)), "layout")
+        found = dict(self._score(query.descriptors[branch], images))
+        return promote(ranking, found, "layout", self._config.balance, self._config.temperature)
 
     def _score(self, query: Descriptors, images: list[Descriptors]) -> Iterator[tuple[str, float]]:
         described = [image for image in images if len(image)]

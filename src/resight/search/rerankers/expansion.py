@@ -1,0 +1,135 @@
+"""Query expansion: ask the index again, with the query and its nearest neighbours as one vector.
+
+    q' = (q + Σ_n w_n x_n) / ‖ · ‖      w_n = max(0, ⟨q, x_n⟩)^power; power = 0 is AQE, the plain mean, more is αQE
+
+x_n is the row of a neighbour that is most like the query: its vector, or that of its winning region. A query of several
+regions has each of them expanded. Images that only the expanded query finds enter the ranking. The new score is that of
+the expanded query, plus log(1 + inliers) where an image was verified before, so that what is proven stays first.
+
+One wrong neighbour pulls the query away (drift). So a neighbour counts only when it is verified (`inliers`), or when it
+is close: at least `share` of the best similarity, and standing out from the usual candidate by `standout`. And the
+expanded answer is dropped when fewer than `fewest` neighbours count, or when less than `keep` of the first `neighbours`
+answers are still there. Signals: `expansion`, the new similarity, and `neighbour`, 1 for images that the query was
+expanded by; both are 0 for all where the answer was dropped.
+O. Chum et al., Total recall, 2007; F. Radenović et al., Fine-tuning CNN image retrieval with no human annotation, 2019.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from resight.plugins import check_range
+from resight.search.rerankers import Gallery
+from resight.search.shortlist import USUAL, complete, standout
+from resight.search.vector_rows import read_vectors, require_vector_branch
+from resight.types import Descriptors, FloatArray, Query, Ranking
+
+
+@dataclass(frozen=True)
+class Config:
+    candidates: int = 100  # that are asked for with the expanded query, at least
+    neighbours: int = 5
+    power: float = 3.0
+    inliers: int = 15  # a neighbour counts that has so many …
+    share: float = 0.9  # … or this share of the best similarity …
+    standout: float = 3.0  # … and stands out by so much
+    fewest: int = 1
+    keep: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_range("candidates", self.candidates, 0, 1_000_000)
+        check_range("neighbours", self.neighbours, 1, 1000)
+        check_range("power", self.power, 0, 100)
+        check_range("inliers", self.inliers, 1)
+        check_range("share", self.share, 0, 1)
+        check_range("standout", self.standout, 0)
+        check_range("fewest", self.fewest, 1, 1000)
+        check_range("keep", self.keep, 0, 1)
+
+
+def build(config: Config) -> "Expansion":
+    return Expansion(config)
+
+
+class Expansion:
+    def __init__(self, config: Config) -> None:
+        self.candidates = config.candidates
+        self.signals: tuple[str, ...] = ("expansion", "neighbour")
+        self._config = config
+
+    def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
+        branch = require_vector_branch(query, "query expansion")
+        if not ranking.ids or self.candidates == 0:
+            return ranking
+        rows = query.descriptors[branch]
+        near = self._choose_neighbours(rows, branch, ranking, gallery)
+        if len(near) < self._config.fewest:
+            return _note(ranking, {}, ())
+        vectors = expand(rows.vectors, list(near.values()), self._config.power)
+        expanded_rows, searcher = replace(rows, vectors=vectors), gallery.searcher(branch, None)
+        found = searcher.search(expanded_rows, max(self.candidates, len(ranking.ids)))
+        found = complete(found, searcher, expanded_rows, ranking.ids)
+        expanded = _reorder(ranking, found, tuple(near))
+        first = self._config.neighbours
+        before, after = set(ranking.ids[:first]), set(expanded.ids[:first])
+        return expanded if len(before & after) >= self._config.keep * len(before) else _note(ranking, {}, ())
+
+    def _choose_neighbours(
+        self, query: Descriptors, branch: int, ranking: Ranking, gallery: Gallery
+    ) -> dict[str, FloatArray]:
+        """The rows of those of the first images that count, by id."""
+        config, first = self._config, ranking.ids[: max(self._config.neighbours, USUAL)]
+        images = dict(zip(first, read_vectors(gallery, branch, first), strict=True))
+        likeness = {name: _compare(query.vectors, rows) for name, rows in images.items()}
+        above = dict(zip(first, standout(np.array(list(likeness.values()), np.float32)).tolist(), strict=True))
+        best = max(likeness.values())
+        return {
+            name: images[name]
+            for name in first[: config.neighbours]
+            if len(images[name])
+            and (
+                ranking.signals.get(name, {}).get("inliers", 0) >= config.inliers
+                or (likeness[name] >= config.share * best and above[name] >= config.standout)
+            )
+        }
+
+
+def expand(query: FloatArray, neighbours: Sequence[FloatArray], power: float) -> FloatArray:
+    """Query rows [Kq, D] and the rows [r, D] of each neighbour → expanded rows [Kq, D] of unit length."""
+    total = query.astype(np.float64)
+    lines = np.arange(len(query))
+    for rows in neighbours:
+        likeness = query @ rows.T
+        nearest = likeness.argmax(axis=1)
+        total = total + (np.maximum(likeness[lines, nearest], 0) ** power)[:, None] * rows[nearest]
+    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12), np.float32)
+
+
+def _compare(query: FloatArray, rows: FloatArray) -> float:
+    return float((query @ rows.T).max()) if len(rows) else 0.0
+
+
+def _reorder(ranking: Ranking, found: Ranking, near: Sequence[str]) -> Ranking:
+    inliers = [ranking.signals.get(name, {}).get("inliers", 0.0) for name in found.ids]
+    scores = np.asarray(found.scores + np.log1p(inliers), np.float32)
+    order = np.argsort(-scores, kind="stable")
+    noted = _note(ranking, dict(zip(found.ids, found.scores.tolist(), strict=True)), near)
+    # The region that won for the query itself says where the thing is; an image that has just come in has another.
+    boxes = {**found.boxes, **ranking.boxes}
+    located_by = {**dict.fromkeys(found.boxes, "region"), **ranking.located_by}
+    ids = tuple(found.ids[row] for row in order)
+    return replace(noted, ids=ids, scores=scores[order], boxes=boxes, located_by=located_by)
+
+
+def _note(ranking: Ranking, scores: Mapping[str, float], near: Sequence[str]) -> Ranking:
+    names = dict.fromkeys((*ranking.ids, *scores))
+    signals = {
+        name: {
+            **ranking.signals.get(name, {}),
+            "expansion": scores.get(name, 0.0),
+            "neighbour": float(name in near),
+        }
+        for name in names
+    }
+    return replace(ranking, signals=signals)

@@ -1,0 +1,37 @@
+"""A gallery that knows no other images than those that take part in a search.
+
+A reranker that asks an index anew would otherwise bring back what a filter has left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from resight.index import Searcher
+from resight.search.rerankers import Gallery
+from resight.types import Choice, Descriptors, Ranking
+
+
+def restrict(gallery: Gallery, allowed: frozenset[str] | None) -> Gallery:
+    """The gallery itself where all images are allowed."""
+    return gallery if allowed is None else RestrictedGallery(gallery, allowed)
+
+
+@dataclass(frozen=True)
+class RestrictedGallery:
+    gallery: Gallery
+    allowed: frozenset[str]
+
+    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
+        return self.gallery.descriptors(branch, ids)
+
+    def searcher(self, branch: int, choice: Choice | None) -> Searcher:
+        return RestrictedSearcher(self.gallery.searcher(branch, choice), self.allowed)
+
+
+@dataclass(frozen=True)
+class RestrictedSearcher:
+    searcher: Searcher
+    allowed: frozenset[str]
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        return self.searcher.search(query, k, self.allowed if allowed is None else self.allowed & allowed)
