@@ -12,6 +12,7 @@
     │   └── CollectionBusy          another process is writing
     ├── StorageError          4     the disk is full or does not let us write
     └── MissingExtra          5     an optional dependency is not installed
+        ├── MissingFile             a file that a recipe names is not here
         └── MissingWeights          a network's weights are not here and cannot be had
 
 Each carries three sentences: what was expected, what came instead, and what to do about it.
@@ -74,6 +75,10 @@ class StorageError(ResightError):
 
 class MissingExtra(ResightError):
     exit_code = 5
+
+
+class MissingFile(MissingExtra):
+    pass
 
 
 class MissingWeights(MissingExtra):

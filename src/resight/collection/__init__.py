@@ -15,7 +15,7 @@ from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import adding, description
 from resight.collection.adding import AddReport, Progress, Source
-from resight.collection.explaining import TokenExplainer, keep_all_patches
+from resight.collection.explaining import TokenExplainer, find_explained_branch, keep_all_patches
 from resight.collection.index_cache import open_index
 from resight.crops import clip
 from resight.data import images
@@ -28,7 +28,6 @@ from resight.search import calibration as calibrations
 from resight.search import filters, fusions, rerankers
 from resight.search.pipeline import Pipeline, search
 from resight.search.shortlist import Shortlister, name_standout
-from resight.search.token_support import find_token_branch
 from resight.store import ImageRecord, Layout, Store
 from resight.types import Box, Branch, Choice, Descriptors, Evidence, Hit, ImageRef, Picture, Query, Ranking, Recipe
 
@@ -155,9 +154,7 @@ class Collection:
         if box is not None and len(box) != 4:
             raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
         width, height = picture.size
-        outline = (
-            (0.0, 0.0, float(width), float(height)) if box is None else clip(box, picture.size, picture.ref.id)
-        )
+        outline = (0.0, 0.0, float(width), float(height)) if box is None else clip(box, picture.size, picture.ref.id)
         rows = adding.encode_region(picture, box, self._encoder, "query")
         return Query(picture.ref.id, picture.size, outline, rows)
 
@@ -248,7 +245,7 @@ class Collection:
         )
 
     def _explainer(self, query: Query, image: Image) -> TokenExplainer | None:
-        branch = find_token_branch(query)
+        branch = find_explained_branch(self.recipe.branches, query)
         if branch is None:
             return None
         return TokenExplainer(

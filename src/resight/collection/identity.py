@@ -8,25 +8,21 @@ query is left out of both answers.
 import math
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-import numpy as np
-
 from resight.collection import Collection
-from resight.collection.adding import Progress, count_images, list_refs
-from resight.data import images
-from resight.errors import BoxError, ImageError, InputError, RecipeError
+from resight.collection.adding import Progress, count_images
+from resight.collection.questions import list_questions
+from resight.errors import InputError, RecipeError
 from resight.index.late import LateSearcher
 from resight.search.pipeline import choose_depth
 from resight.search.shortlist import Shortlister
-from resight.search.token_support import split
 from resight.types import Descriptors, Skipped
 
 DEVIATIONS = 1.959963984540054  # 95 % of a normal distribution lie within so many
-Asked = tuple[Descriptors, str | None]  # a query's tokens, and its id where it is an image of the collection
 
 
 @dataclass(frozen=True)
@@ -87,8 +83,7 @@ def measure_identity(
     total = count_images(queries) if queries else min(sample, len(collection))
     found: list[Comparison] = []
     skipped: list[Skipped] = []
-    asked = _read(collection, part.branch, queries) if queries else _draw(collection, part.branch, sample, seed)
-    for done, query in enumerate(asked, start=1):
+    for done, query in enumerate(list_questions(collection, part.branch, queries, sample, seed), start=1):
         if isinstance(query, Skipped):
             skipped.append(query)
         else:
@@ -159,27 +154,6 @@ def _check(searcher: LateSearcher, setting: str) -> None:
             actual=searcher.way,
             fix=f"add --set {setting}.kind=int8, --set {setting}.kind=pq or --set {setting}.cascade=true",
         )
-
-
-def _read(collection: Collection, branch: int, queries: Sequence[str | Path]) -> Iterator[Asked | Skipped]:
-    for source in queries:
-        for ref in list_refs(source):
-            if isinstance(ref, Skipped):
-                yield ref
-                continue
-            try:
-                yield collection.encode_query(ref).descriptors[branch], None
-            except (ImageError, BoxError) as error:
-                yield Skipped(str(ref.path), images.reason(error, ref.path))
-
-
-def _draw(collection: Collection, branch: int, sample: int, seed: int) -> Iterator[Asked]:
-    """Images of the collection by their stored tokens; those that have none ask nothing."""
-    ids = sorted(record.id for record in collection.records())
-    chosen = np.random.default_rng(seed).permutation(len(ids))[:sample]
-    for image in split(collection.descriptors(branch, [ids[row] for row in chosen])):
-        if len(image):
-            yield image, image.ids[0]
 
 
 def _compare(

@@ -5,7 +5,7 @@ import pytest
 
 from resight.encode.descriptors import regions
 from resight.encode.descriptors.regions import RegionSource
-from resight.errors import ManifestError, RecipeError
+from resight.errors import ManifestError, MissingFile, RecipeError
 from resight.types import ImageRef, Picture
 
 HEADER = "id,x0,y0,x1,y1,score\n"
@@ -87,9 +87,10 @@ def test_lines_that_are_no_boxes_are_refused(line: str, tmp_path: Path):
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path):
-    for path in (tmp_path / "absent.csv", tmp_path):
-        with pytest.raises(ManifestError, match="cannot read"):
-            regions.build("file", path=path)
+    with pytest.raises(MissingFile, match="resight data boxes"):
+        regions.build("file", path=tmp_path / "absent.csv")
+    with pytest.raises(ManifestError, match="cannot read"):
+        regions.build("file", path=tmp_path)
     (tmp_path / "bytes.csv").write_bytes(b"id,x0\xff\xfe")
     with pytest.raises(ManifestError, match="cannot read"):
         regions.build("file", path=tmp_path / "bytes.csv")

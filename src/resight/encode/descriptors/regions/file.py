@@ -24,7 +24,7 @@ import numpy as np
 
 from resight.encode.onnx_session import hash_model
 from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit
-from resight.errors import ManifestError
+from resight.errors import ManifestError, MissingFile
 from resight.plugins import check_range
 from resight.types import FloatArray, ImageRef, Picture
 
@@ -63,6 +63,13 @@ class BoxFile:
 
 def read_boxes(path: Path) -> tuple[dict[str, tuple[int, int]], FloatArray]:
     """For each id its rows [start, stop) of a table [n, 5]: the box and its score."""
+    if not path.exists():  # by itself: of many recipes, the others can still run
+        raise MissingFile(
+            f"there is no box file {path}",
+            expected=EXPECTED,
+            actual="nothing at that path",
+            fix="check the setting `path`; `resight data boxes` writes the true boxes of a data set",
+        )
     owners: dict[str, int] = {}
     images, numbers = array("q"), array("f")
     for line, row in _read_rows(path):
