@@ -1,13 +1,14 @@
 """Small things in large pictures: cut into regions, found, and shown where they are, from files to answers."""
 
 import importlib.util
+from collections.abc import Iterable
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from running import run
-from scenes import HEIGHT, WIDTH, box_around, draw_scene, hang, overlap, write_jpeg
+from scenes import HEIGHT, WIDTH, Quad, box_around, draw_scene, hang, overlap, write_jpeg
 
 import resight
 from resight.collection import Collection
@@ -35,17 +36,22 @@ weight = 0
 name = "geometry"
 """
 )
+REGION = (426, 0, 640, 160)  # the cell of level 2 that it lies in
 QUAD = ((440, 20), (620, 14), (624, 146), (436, 140))  # of the painting: in the upper right ninth
 
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve walls of 640 × 480, on each of which another painting hangs, at a twelfth of the area."""
-    folder = tmp_path_factory.mktemp("photos")
-    for number in range(12):
+    return write_walls(tmp_path_factory.mktemp("photos"), range(12), QUAD)
+
+
+def write_walls(folder: Path, numbers: Iterable[int], quad: Quad) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number in numbers:
         wall = np.random.default_rng(number).integers(90, 200, (6, 8, 3), dtype=np.uint8)
         pixels = cv2.resize(wall, (640, 480), interpolation=cv2.INTER_CUBIC)
-        write_jpeg(folder / f"wall_{number:02}.jpg", hang(paint(number), pixels, QUAD))
+        write_jpeg(folder / f"wall_{number:02}.jpg", hang(paint(number), pixels, quad))
     return folder
 
 
@@ -72,7 +78,7 @@ def test_a_small_thing_is_found_and_the_winning_region_says_where(photos: Path, 
     answer = index(REGIONS, photos, tmp_path).ask(query, k=12)
     first = answer.hits[0]
     assert (first.id, first.located_by) == ("wall_07.jpg", "region")
-    assert first.box == (426, 0, 640, 160)
+    assert first.box == REGION
     assert all(hit.located_by == "region" for hit in answer.hits)
 
 
@@ -94,7 +100,20 @@ def test_a_verified_homography_refines_the_region_to_the_thing_itself(photos: Pa
     first = answer.hits[0]
     assert (first.id, first.located_by) == ("wall_07.jpg", "homography")
     assert overlap(first.box, box_around(QUAD)) > 0.9
-    assert answer.explain(first).region == (426, 0, 640, 160)
+    assert answer.explain(first).region == REGION
+
+
+def test_a_closer_look_refines_the_region_without_key_points(query: Path, tmp_path: Path):
+    smaller = ((470, 34), (596, 30), (600, 126), (466, 122))
+    write_walls(tmp_path / "walls", [7], smaller)
+    recipe = REGIONS.replace("block = 12, size = 128", "block = 9, size = 256")
+    collection = index(recipe + "\n[[rerankers]]\nname = 'closer'\n", tmp_path / "walls", tmp_path)
+    (hit,) = collection.search(query)
+    assert hit.located_by == "tokens"
+    assert overlap(hit.box, box_around(smaller)) > overlap(REGION, box_around(smaller)) + 0.2
+    hit.path.unlink()
+    (gone,) = collection.search(query)
+    assert (gone.located_by, gone.box) == ("region", REGION)
 
 
 def test_a_query_cut_into_regions_finds_what_is_small_in_it(photos: Path, tmp_path: Path):

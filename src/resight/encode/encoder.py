@@ -26,13 +26,18 @@ Pass = tuple[int, float, int, Box | None]  # backbone, scale, number of the pict
 
 
 class Encoder:
-    def __init__(self, branches: Sequence[Branch], cache: FeatureCache | None = None) -> None:
-        choices: list[Choice] = []
-        for branch in branches:
-            if branch.encoder not in choices:
-                choices.append(branch.encoder)
-        self._backbones = [_build(choice, cache) for choice in choices]
-        self._source = [choices.index(branch.encoder) for branch in branches]
+    def __init__(
+        self,
+        branches: Sequence[Branch],
+        cache: FeatureCache | None = None,
+        networks: Mapping[str, Backbone] | None = None,
+    ) -> None:
+        """`networks` are those of another encoder, which need not be loaded again."""
+        wanted = {repr(branch.encoder): branch.encoder for branch in branches}
+        loaded = networks or {}
+        self.networks = {name: loaded.get(name) or _build(choice, cache) for name, choice in wanted.items()}
+        self._backbones = list(self.networks.values())
+        self._source = [list(wanted).index(repr(branch.encoder)) for branch in branches]
         self._cutters: dict[Role, list[Cutter]] = {
             "database": build_cutters([branch.regions for branch in branches]),
             "query": build_cutters([branch.query_regions for branch in branches]),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from resight.index import Searcher
 from resight.search.rerankers import Gallery
-from resight.types import Choice, Descriptors, Ranking
+from resight.types import Box, Choice, Descriptors, Positions, Ranking
 
 
 def restrict(gallery: Gallery, allowed: frozenset[str] | None) -> Gallery:
@@ -24,8 +24,17 @@ class RestrictedGallery:
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         return self.gallery.descriptors(branch, ids)
 
+    def patches(self, name: str, region: Box | None) -> Descriptors | None:
+        return self.gallery.patches(name, region)
+
     def searcher(self, branch: int, choice: Choice | None) -> Searcher:
         return RestrictedSearcher(self.gallery.searcher(branch, choice), self.allowed)
+
+    def positions(self) -> Positions:
+        known = self.gallery.positions()
+        rows = [row for row, name in enumerate(known.ids) if name in self.allowed]
+        ids = tuple(known.ids[row] for row in rows)
+        return Positions(ids, known.lats[rows], known.lons[rows], known.headings[rows])
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ best-supported area.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,6 +60,17 @@ def find_supported_box(matches: TokenMatches, size: tuple[int, int]) -> Box | No
     """The box of the best-supported area of an image of that size; None without any support."""
     votes = np.bincount(matches.pairs[:, 1], matches.support, minlength=len(matches.image_seeds))
     return find_densest(spread(votes.astype(np.float32), matches.image_seeds, size), size)
+
+
+def find_supported_part(matches: TokenMatches) -> Box | None:
+    """The same where the image's tokens are those of a region, tiled with patches: a box inside it."""
+    (left, top), (right, bottom) = matches.image_seeds[:, :2].min(axis=0), matches.image_seeds[:, 2:].max(axis=0)
+    inside = replace(matches, image_seeds=matches.image_seeds - np.array([left, top, left, top], np.float32))
+    box = find_supported_box(inside, (round(float(right - left)), round(float(bottom - top))))
+    if box is None:
+        return None
+    x0, y0, x1, y1 = box
+    return x0 + float(left), y0 + float(top), x1 + float(left), y1 + float(top)
 
 
 def spread(weights: FloatArray, places: FloatArray, size: tuple[int, int]) -> FloatArray:

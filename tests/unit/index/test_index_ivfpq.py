@@ -203,3 +203,12 @@ def test_a_damaged_index_is_not_opened(tmp_path: Path, rows: Descriptors):
     np.save(tmp_path / "index" / "vectors.npy", np.zeros((2, 32), np.float16))
     with pytest.raises(Exception, match="damaged"):
         index.build("ivfpq").open(tmp_path / "index")
+
+
+def test_without_a_row_for_each_dimension_nothing_is_rotated(tmp_path: Path):
+    few = cluster_rows(20)
+    (tmp_path / "index").mkdir()
+    plugin = index.build("ivfpq", m=16, nbits=4, rotation=True, train_on="L0")
+    searcher: Any = plugin.create(cut(few, 20), tmp_path / "index")
+    assert searcher.layout.trained_on == 20 < DIMENSIONS
+    assert searcher.search(global_rows("q", few.vectors[:1]), 1).ids == ("0000",)

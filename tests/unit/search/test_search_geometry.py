@@ -1,5 +1,6 @@
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,3 +90,15 @@ def test_rows_of_any_type_become_unit_rows():
     rows = unit_rows(np.array([[3, 4], [0, 0], [-5, 0]], np.int8))
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0], [-1, 0]], rtol=1e-6)
     assert rows.dtype == np.float32
+
+
+def test_within_the_region_only_its_own_key_points_and_those_around_it_take_part():
+    clutter = draw_texture(np.random.default_rng(3), 640, 240)
+    clutter[:, :320] = PIXELS
+    images = [detect(clutter, "a")]
+    inside = rerankers.build("geometry", within="region")
+    for region, seen in (((0.0, 0.0, 320.0, 240.0), True), ((560.0, 0.0, 640.0, 240.0), False)):
+        ranking = replace(rank(images), regions={"a": region})
+        assert ("a" in inside.rerank(ask(), ranking, FakeGallery(images)).matches) == seen
+        assert "a" in rerankers.build("geometry").rerank(ask(), ranking, FakeGallery(images)).matches
+    assert "a" in inside.rerank(ask(), rank(images), FakeGallery(images)).matches  # without a region, all do

@@ -37,10 +37,10 @@ class Shelf:
         raise AssertionError(f"no index knows where tokens lie: {branch}, {choice}")
 
 
-def ask(*images: Descriptors, boxes: dict, **settings: object) -> Ranking:
+def ask(*images: Descriptors, regions: dict, **settings: object) -> Ranking:
     query = Query("q", (9, 9), (0, 0, 9, 9), (lay("q", AXES[:2], [(1, 1), (5, 5)]),))
     ids = tuple(image.ids[0] for image in images)
-    ranking = Ranking("q", ids, np.linspace(1, 0.5, len(ids), dtype=np.float32), boxes=boxes)
+    ranking = Ranking("q", ids, np.linspace(1, 0.5, len(ids), dtype=np.float32), regions=regions)
     return rerankers.build("late", within="region", **settings).rerank(query, ranking, Shelf(*images))
 
 
@@ -48,7 +48,7 @@ def test_only_tokens_in_the_winning_region_count():
     # a: of (x, y, z) only x lies inside: (1 + 0) / 2; b: x and y lie inside: (1 + 1) / 2
     a = lay("a", AXES, [(5, 5), (50, 5), (5, 6)])
     b = lay("b", AXES, [(5, 5), (6, 5), (50, 6)])
-    found = ask(a, b, boxes={"a": (0, 0, 10, 10), "b": (0, 0, 10, 10)})
+    found = ask(a, b, regions={"a": (0, 0, 10, 10), "b": (0, 0, 10, 10)})
     assert found.ids == ("b", "a")
     assert found.scores == pytest.approx([1.0, 0.5])
 
@@ -56,12 +56,12 @@ def test_only_tokens_in_the_winning_region_count():
 def test_without_a_region_or_a_token_in_it_all_tokens_count():
     a = lay("a", AXES[:2], [(5, 5), (50, 5)])
     b = lay("b", AXES[:2], [(5, 5), (50, 5)])
-    found = ask(a, b, boxes={"b": (80, 80, 90, 90)})
+    found = ask(a, b, regions={"b": (80, 80, 90, 90)})
     assert found.scores == pytest.approx([1.0, 1.0])
 
 
 def test_an_image_without_tokens_scores_nothing():
-    found = ask(lay("a", AXES[:0], np.zeros((0, 2))), lay("b", AXES, [(1, 1)] * 3), boxes={"a": (0, 0, 10, 10)})
+    found = ask(lay("a", AXES[:0], np.zeros((0, 2))), lay("b", AXES, [(1, 1)] * 3), regions={"a": (0, 0, 10, 10)})
     assert found.ids == ("b", "a")
     assert found.signals["a"]["late"] == 0
 
@@ -75,7 +75,7 @@ def test_the_middle_of_a_tokens_own_patch_decides_and_the_edge_belongs_to_the_re
 
 def test_the_region_goes_with_balance_and_temperature():
     # 0.5 · 1 + 0.5 · σ(1 / 1) = 0.5 + 0.5 · 0.731059
-    found = ask(lay("a", AXES[:2], [(5, 5), (6, 6)]), boxes={}, balance=0.5, temperature=1.0)
+    found = ask(lay("a", AXES[:2], [(5, 5), (6, 6)]), regions={}, balance=0.5, temperature=1.0)
     assert found.scores == pytest.approx([0.865529])
 
 

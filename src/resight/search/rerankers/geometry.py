@@ -1,19 +1,24 @@
 """Geometric verification of the best candidates.
 
 Adds the signal `inliers` (0 where no believable model was found) and the match itself. Verified images come
-first: score = shortlist score + log(1 + inliers).
+first: score = shortlist score + log(1 + inliers). With `within = "region"`, only key points in and around the region
+that won take part: a small thing in clutter has few of the image's, and so few that could mislead.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from resight.errors import RecipeError
 from resight.plugins import check_range
+from resight.search.region_area import grow, lie_inside
 from resight.search.rerankers import Gallery
 from resight.search.verification import LocalFeatures, Model, Settings, verify
-from resight.types import Descriptors, FloatArray, Match, Query, Ranking
+from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking
+
+AROUND = 0.5  # of the sides of a region, on each side
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,7 @@ class Config:
     mutual: bool = True
     tolerance: float = 6.0
     iterations: int = 2000
+    within: Literal["image", "region"] = "image"
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)
@@ -34,12 +40,13 @@ class Config:
 
 def build(config: Config) -> "Geometry":
     settings = Settings(config.model, config.ratio, config.mutual, config.tolerance, config.iterations)
-    return Geometry(config.candidates, settings)
+    return Geometry(config.candidates, settings, around=AROUND if config.within == "region" else None)
 
 
 class Geometry:
-    def __init__(self, candidates: int, settings: Settings) -> None:
+    def __init__(self, candidates: int, settings: Settings, around: float | None = None) -> None:
         self.candidates = candidates
+        self._around = around
         self.signals: tuple[str, ...] = ("inliers",)
         self._settings = settings
 
@@ -52,6 +59,9 @@ class Geometry:
         matches: dict[str, Match] = {}
         for chunk in gallery.descriptors(branch, looked_at):
             for image in _split(chunk):
+                region = ranking.regions.get(image.id)
+                if self._around is not None and region is not None:
+                    image = _keep_inside(image, grow(region, self._around))
                 match = verify(local_query, image, query.outline, self._settings)
                 if match is not None:
                     matches[image.id] = match
@@ -69,6 +79,11 @@ def _reorder(ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Ma
     }
     ids = tuple(ranking.ids[row] for row in order)
     return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches={**ranking.matches, **matches})
+
+
+def _keep_inside(image: LocalFeatures, box: Box) -> LocalFeatures:
+    inside = lie_inside(image.points[:, :2], box)
+    return replace(image, vectors=image.vectors[inside], points=image.points[inside])
 
 
 def _find_local_branch(query: Query) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.search.promote import check_blend, promote
+from resight.search.region_area import lie_inside
 from resight.search.rerankers import Gallery
 from resight.search.token_support import require_boxes, require_token_branch, split
 from resight.types import Box, Choice, Descriptors, Query, Ranking
@@ -81,7 +82,7 @@ def _score_regions(
     query: Descriptors, images: Iterator[Descriptors], ranking: Ranking
 ) -> Iterator[tuple[Descriptors, float]]:
     for image in images:
-        box = ranking.boxes.get(image.ids[0])
+        box = ranking.regions.get(image.ids[0])
         inside = image if box is None else keep_inside(image, box)
         yield image, interact(query, inside if len(inside) else image)
 
@@ -98,7 +99,7 @@ def keep_inside(image: Descriptors, box: Box) -> Descriptors:
     boxes = require_boxes(image)
     patches = boxes if image.seeds is None else image.seeds
     middles = (patches[:, :2] + patches[:, 2:]) / 2
-    inside = ((middles >= box[:2]) & (middles <= box[2:])).all(axis=1)
+    inside = lie_inside(middles, box)
     return replace(
         image,
         vectors=image.vectors[inside],
