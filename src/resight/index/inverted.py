@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight import ranks
-from resight.errors import RecipeError
 from resight.index import Chunks
+from resight.index.words.lists import Cursor, count_words, create_array, flush
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, Ranking
 
@@ -46,15 +46,18 @@ class Inverted:
         self._config = config
 
     def create(self, chunks: Chunks, folder: Path) -> "InvertedSearcher":
-        counts, lengths, ids, code_bytes = _count(chunks)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        total = int(starts[-1])
-        images = _create(folder / "images.npy", (total,), np.int32)
-        codes = _create(folder / "codes.npy", (total, code_bytes), np.uint8)
-        _fill(chunks, starts, images, codes)
-        np.save(folder / "starts.npy", starts)
-        np.save(folder / "lengths.npy", np.array(lengths, dtype=np.int32))
-        (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+        counted = count_words(chunks, "inverted", np.uint8, "asmk")
+        total = int(counted.starts[-1])
+        images = create_array(folder / "images.npy", (total,), np.int32)
+        codes = create_array(folder / "codes.npy", (total, counted.dimensions), np.uint8)
+        cursor = Cursor(counted.starts)
+        for chunk in chunks():
+            order, places, numbers = cursor.place(chunk)
+            images[places], codes[places] = numbers, chunk.vectors[order]
+        flush(images, codes)
+        np.save(folder / "starts.npy", counted.starts)
+        np.save(folder / "lengths.npy", counted.lengths)
+        (folder / "ids.json").write_text(json.dumps(counted.ids), encoding="utf-8")
         return self.open(folder)
 
     def open(self, folder: Path) -> "InvertedSearcher":
@@ -129,51 +132,3 @@ def _portions(rows: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[N
     bounds = np.cumsum(lengths) // AT_ONCE
     for portion in np.unique(bounds):
         yield rows[bounds == portion]
-
-
-def _count(chunks: Chunks) -> tuple[NDArray[np.int64], list[int], list[str], int]:
-    counts = np.zeros(1, np.int64)
-    lengths: list[int] = []
-    ids: list[str] = []
-    code_bytes = 1
-    for chunk in chunks():
-        if chunk.words is None:
-            raise RecipeError(
-                "the inverted file needs visual words",
-                expected="a descriptor with words, such as asmk",
-                actual="rows without words",
-                fix='choose index "exact" or "hnsw" for one vector an image',
-            )
-        seen = np.bincount(chunk.words, minlength=len(counts))
-        seen[: len(counts)] += counts
-        counts = seen
-        lengths.extend(np.bincount(chunk.owners, minlength=len(chunk.ids)).tolist())
-        ids.extend(chunk.ids)
-        code_bytes = chunk.vectors.shape[1]
-    return counts, lengths, ids, code_bytes
-
-
-def _fill(chunks: Chunks, starts: NDArray[np.int64], images: NDArray[np.int32], codes: NDArray[np.uint8]) -> None:
-    cursor = starts[:-1].copy()
-    first_image = 0
-    for chunk in chunks():
-        assert chunk.words is not None
-        order = np.argsort(chunk.words, kind="stable")
-        words = chunk.words[order]
-        # Rows of one word go to consecutive places: the word's cursor plus the place within the run.
-        runs, run_starts, run_lengths = np.unique(words, return_index=True, return_counts=True)
-        places = cursor[words] + np.arange(len(words)) - np.repeat(run_starts, run_lengths)
-        images[places] = first_image + chunk.owners[order]
-        codes[places] = chunk.vectors[order]
-        cursor[runs] += run_lengths
-        first_image += len(chunk.ids)
-    for array in (images, codes):
-        if isinstance(array, np.memmap):
-            array.flush()
-
-
-def _create(path: Path, shape: tuple[int, ...], dtype: type) -> np.ndarray:
-    if 0 in shape:  # an empty file cannot be mapped
-        np.save(path, np.zeros(shape, dtype))
-        return np.zeros(shape, dtype)
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)

@@ -2,11 +2,12 @@
 
 In a stream: the first pass draws the sample that trains it, the second fills the lists; no more than the sample and the
 codes is ever in memory. On disk: lists.faiss (mapped), layout.json (what was made: too few rows make less than was
-asked for), rotation.npy with `rotation`, vectors.npy with `keep`, and what index/rows writes.
+asked for), turn_*.npy (what is done to a row first), vectors.npy with `keep`, and what index/rows writes.
 
-Score: ⟨q, x⟩ by the codes; with `keep`, the rows found of the best `refine` · k images are compared again as kept. A
-search looks into `nprobe` lists, and into more where it finds fewer than k images. What trains it is a choice: the rows
-of some level, or of another branch. A query with several rows needs `match`: see index/rows/score.py.
+Score: ⟨q, x⟩ by the codes, of rows that are whitened first where `dimensions` is set. With `keep`, those found of the
+best `refine` · k images are compared again as kept. A search looks into `nprobe` lists, and into more where it finds
+fewer than k images. What trains it is a choice: the rows of some level, or of another branch. A query with several rows
+needs `match`: see index/rows/score.py.
 """
 
 import json
@@ -24,6 +25,9 @@ from resight.index.rows.gather import Rows, RowWriter, measure_folder, open_rows
 from resight.index.rows.inverted_lists import Layout, ListFinder, learn_rotation, plan, train_lists
 from resight.index.rows.score import Match
 from resight.index.rows.training import Sampler
+from resight.index.rows.turning import learn_whitening, leave
+from resight.index.rows.turning import load as load_turn
+from resight.index.rows.turning import save as save_turn
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, Ranking
 
@@ -34,6 +38,8 @@ class Config:
     nlist: int = 4096  # 0: 4 √rows; never more than a 39th of the sample
     nbits: int = 0  # of each part; 0: 8, or 4 with fast
     nprobe: int = 64  # lists that a search looks into
+    dimensions: int = 0  # to which rows are whitened and cut before they are coded; 0: as they are
+    power: float = 0.25  # of the whitening
     rotation: bool = False  # OPQ
     fast: bool = False  # 4-bit fast scan
     train_on: Literal["all", "L0", "L1", "L2", "L3"] = "all"  # each with the coarser ones
@@ -49,6 +55,8 @@ class Config:
         check_range("nlist", self.nlist, 0, 10_000_000)
         check_range("nbits", self.nbits, 0, 12)
         check_range("nprobe", self.nprobe, 1, 10_000_000)
+        check_range("dimensions", self.dimensions, 0, 1_000_000)
+        check_range("power", self.power, 0, 1)
         check_range("train_branch", self.train_branch or 0, 0, 1000)
         check_range("train_rows", self.train_rows, 1, 100_000_000)
         check_range("refine", self.refine, 1, 1_000_000)
@@ -80,16 +88,18 @@ class Ivfpq:
         config = self._config
         bits = config.nbits or (4 if config.fast else 8)
         rows = len(open_rows(folder))
-        layout = plan(sample.shape[1], rows, len(sample), config.m, bits, config.nlist, config.fast)
-        rotation = learn_rotation(layout, sample) if config.rotation else None
-        if rotation is not None:
-            sample = sample @ rotation
-            np.save(folder / "rotation.npy", rotation)
-        lists = train_lists(layout, sample, config.seed)
-        del sample
+        turn = leave(sample.shape[1])
+        if config.dimensions:
+            turn = learn_whitening(sample, config.dimensions, config.power)
+        turned = turn.apply(sample)
+        layout = plan(turned.shape[1], rows, len(sample), config.m, bits, config.nlist, config.fast)
+        if config.rotation and (rotation := learn_rotation(layout, turned)) is not None:
+            turn = turn.then(rotation)
+        lists = train_lists(layout, turn.apply(sample), config.seed)
+        del sample, turned
         for chunk in chunks():
-            vectors = np.asarray(chunk.vectors, np.float32)
-            lists.add(np.ascontiguousarray(vectors if rotation is None else vectors @ rotation))
+            lists.add(turn.apply(np.asarray(chunk.vectors, np.float32)))
+        save_turn(turn, folder)
         faiss.write_index(lists, str(folder / "lists.faiss"))
         if layout.kind == "flat":  # the lists hold the rows themselves
             (folder / "vectors.npy").unlink(missing_ok=True)
@@ -126,11 +136,10 @@ class Ivfpq:
     def open(self, folder: Path) -> "IvfpqSearcher":
         layout = Layout(**json.loads((folder / "layout.json").read_text(encoding="utf-8")))
         rows = open_rows(folder)
-        rotation = np.load(folder / "rotation.npy") if (folder / "rotation.npy").exists() else None
         kept = None
         if self._config.keep == "fp16" and layout.kind != "flat":
             kept = np.load(folder / "vectors.npy", mmap_mode="r")
-        finder = ListFinder(folder / "lists.faiss", rotation, self._config.nprobe, kept)
+        finder = ListFinder(folder / "lists.faiss", load_turn(folder), self._config.nprobe, kept)
         if len(finder) != len(rows) or (kept is not None and len(kept) != len(rows)):
             raise CollectionError(
                 f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"

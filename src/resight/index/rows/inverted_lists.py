@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import RecipeError
+from resight.index.rows.turning import Turn
 from resight.types import FloatArray, IntArray
 
 ROWS_A_LIST = 39  # the fewest of the sample that a centroid is learnt from: what faiss asks for
@@ -90,9 +91,9 @@ def learn_rotation(layout: Layout, sample: FloatArray) -> FloatArray | None:
 class ListFinder:
     """A Finder of index/rows/approximate.py. `kept` [n, D]: rows that are compared instead of their codes, mapped."""
 
-    def __init__(self, path: Path, rotation: FloatArray | None, nprobe: int, kept: NDArray[Any] | None) -> None:
+    def __init__(self, path: Path, turn: Turn, nprobe: int, kept: NDArray[Any] | None) -> None:
         self._lists = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
-        self._rotation = rotation
+        self._turn = turn
         self._nprobe = nprobe
         self._kept = kept
 
@@ -101,7 +102,8 @@ class ListFinder:
 
     @property
     def dimensions(self) -> int:
-        return int(self._lists.d)
+        """Of the rows that come in."""
+        return len(self._turn.mean)
 
     def find(
         self, query: FloatArray, count: int, permitted: IntArray | None, effort: int
@@ -132,9 +134,8 @@ class ListFinder:
             mask[permitted] = True
             bits = np.packbits(mask, bitorder="little")
             selector = faiss.IDSelectorBitmap(bits)
-        turned = queries if self._rotation is None else np.ascontiguousarray(queries @ self._rotation)
         parameters = faiss.IVFSearchParameters(nprobe=nprobe, sel=selector)
-        scores, rows = self._lists.search(turned, count, params=parameters)
+        scores, rows = self._lists.search(self._turn.apply(queries), count, params=parameters)
         return rows, scores
 
 

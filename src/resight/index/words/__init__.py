@@ -1,0 +1,1 @@
+"""Rows with visual words on their way into posting lists."""
