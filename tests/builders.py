@@ -96,6 +96,17 @@ def word_rows(images: Mapping[str, Mapping[int, Sequence[int]]], code_bytes: int
     )
 
 
+def count_rows(images: Mapping[str, Mapping[int, float]]) -> Descriptors:
+    """Bags of words, from {id: {word: how often}}."""
+    rows = [(owner, word, count) for owner, words in enumerate(images.values()) for word, count in words.items()]
+    return Descriptors(
+        ids=tuple(images),
+        vectors=np.array([count for _, _, count in rows], np.float32).reshape(len(rows), 1),
+        owners=np.array([owner for owner, _, _ in rows], np.int32),
+        words=np.array([word for _, word, _ in rows], np.int32),
+    )
+
+
 def local_rows(images: Sequence[LocalFeatures]) -> Descriptors:
     """Rows with key points, of many images."""
     return Descriptors(

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
-from builders import global_rows, word_rows
+from builders import count_rows, global_rows, word_rows
 
 from resight import index, plugins
 from resight.errors import MissingExtra, RecipeError
@@ -14,14 +15,16 @@ from resight.types import Descriptors, Ranking
 
 
 class Kind:
-    """Rows with one number an image, as vectors or as words: the larger it is, the better the answer to `query`."""
+    """Rows with one number an image, as vectors, words or counts: the larger, the better the answer to `query`."""
 
-    def __init__(self, words: bool) -> None:
-        self.words = words
+    def __init__(self, name: Literal["vectors", "words", "counts"]) -> None:
+        self.name = name
         self.query = self.rows({"q": 8})
 
     def rows(self, images: dict[str, int]) -> Descriptors:
-        if self.words:
+        if self.name == "counts":
+            return count_rows({name: dict.fromkeys(range(value), 1) for name, value in images.items()})
+        if self.name == "words":
             return word_rows({name: {3: [(1 << value) - 1]} for name, value in images.items()}, 1)
         return global_rows(list(images), [[value / 8, 1] for value in images.values()])
 
@@ -46,12 +49,17 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
         plugin = index.build(request.param)
     except MissingExtra as missing:
         pytest.skip(missing.problem)
-    kind = Kind(words=False)
-    try:
-        Case(plugin, kind, tmp_path / "probe").create({"a": 1})
-    except RecipeError:
-        kind = Kind(words=True)
-    return Case(plugin, kind, tmp_path / "index")
+    return Case(plugin, find_kind(plugin, tmp_path / "probe"), tmp_path / "index")
+
+
+def find_kind(plugin: Index, folder: Path) -> Kind:
+    for kind in (Kind("vectors"), Kind("words")):
+        try:
+            Case(plugin, kind, folder).create({"a": 1})
+        except RecipeError:
+            continue
+        return kind
+    return Kind("counts")
 
 
 IMAGES = {"e": 5, "a": 7, "d": 1, "c": 8, "b": 6}

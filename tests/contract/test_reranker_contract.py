@@ -14,7 +14,7 @@ from resight.errors import MissingExtra, MissingWeights
 from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.rerankers import Reranker
-from resight.types import Choice, Descriptors, Query, Ranking
+from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking
 
 IDS = ("other", "tilted", "blank")
 
@@ -32,7 +32,7 @@ class SmallGallery:
         self.tokens = {name: as_tokens(rows) for name, rows in self.local.items()}
         local = local_rows([detect(pixels, "q")])
         parts = (global_rows("q", [[0.1, 0.9, 0]]), local, as_tokens(local))
-        self.query = Query("q", (320, 240), (0.0, 0.0, 320.0, 240.0), parts)
+        self.query = Query("q", (320, 240), (0.0, 0.0, 320.0, 240.0), parts, patches=parts[2])
 
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         return ((self.whole, self.local, self.tokens)[branch][name] for name in ids)
@@ -42,6 +42,13 @@ class SmallGallery:
         with tempfile.TemporaryDirectory() as folder:
             plugin = index.build(choice.name, **choice.settings)
             return plugin.create(lambda: self.descriptors(branch, IDS), Path(folder))
+
+    def patches(self, name: str, region: Box | None) -> Descriptors | None:  # noqa: ARG002
+        return self.tokens[name]
+
+    def positions(self) -> Positions:
+        places = np.array([52.5, 52.6, 52.7])
+        return Positions(IDS, places, np.full(3, 13.0), np.full(3, np.nan))
 
 
 def as_tokens(rows: Descriptors) -> Descriptors:

@@ -58,3 +58,19 @@ def test_pairs_of_ones_own_calibrate_the_probability(labelled: Path, tmp_path: P
     assert ran.code == 2
     assert "too few known pairs" in ran.err
     assert state_of(collection) == before
+
+
+def test_words_are_learnt_from_the_images_that_are_indexed(scenes: Path, view: Path, tmp_path: Path) -> None:
+    recipe, collection = tmp_path / "bow.toml", tmp_path / "bow.resight"
+    recipe.write_text(
+        'index = { name = "histogram", tf_idf = false }\n[[branches]]\nencoder = "sift"\n'
+        'descriptor = { name = "bow", codebook = "learn", words = 200, assignment = "soft" }\n'
+    )
+    assert run("index", scenes, "--into", collection, "--recipe", recipe).code == 0
+    assert run("search", collection, view, "--json").answer["hits"][0]["id"] == "scene_07.jpg"
+    again = run("index", scenes, "--into", collection, "--recipe", recipe, "--json").answer
+    assert again["added"] == 0 and again["unchanged"] > 0
+    many = "branches.0.descriptor.words=9999999"
+    refused = run("index", scenes, "--into", tmp_path / "many.resight", "--recipe", recipe, "--set", many)
+    assert refused.code == 2
+    assert "too few local features" in refused.err

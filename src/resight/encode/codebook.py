@@ -1,61 +1,85 @@
 """Code books: the centres that visual words stand for.
 
-A code book file is an .npz with `centres` [k, D] float16. Two generic ones for RootSIFT come with the
-package (256 words for VLAD, 4,096 for ASMK), made by `benchmarks/make_codebooks.py` from photos in
-Python packages; `resight codebook` learns one from the images of a collection.
+A code book file is an .npz with `centres`: [k, D] float16, or [k, bytes] uint8 where features are bits, compared by how
+many of them differ. It may also have `gap` (see Codebook) and the nodes of a tree. Two generic ones for RootSIFT come
+with the package (256 words for VLAD, 4,096 for ASMK), made by `benchmarks/make_codebooks.py` from photos in Python
+packages; `resight codebook` learns one from the images of a collection.
 """
 
 import hashlib
 import io
 import zipfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.encode.vocabulary.kmajority import find_majorities, find_nearest_codes
+from resight.encode.vocabulary.kmeans import find_centres, find_nearest
+from resight.encode.vocabulary.tree import Tree, descend, grow
 from resight.errors import InputError
 from resight.types import FloatArray
 from resight.whole_files import write_whole
 
 SHIPPED = Path(__file__).parent / "descriptors"
 ROWS_AT_ONCE = 4096  # bounds the distance block: 4,096 × 65,536 words would be 1 GiB in float32
+GAP_ROWS = 10_000  # that the gap is measured on
 
 
 @dataclass(frozen=True)
 class Codebook:
-    centres: FloatArray  # [k, D]
+    centres: NDArray[Any]  # [k, D] float32, or [k, bytes] uint8
     fingerprint: str
+    tree: Tree | None = None
+    gap: float | None = None  # squared distance of a feature to its second word less that to its first, on average
 
-    def assign(self, vectors: FloatArray, count: int = 1) -> NDArray[np.int32]:
+    @property
+    def is_binary(self) -> bool:
+        return self.centres.dtype == np.uint8
+
+    def assign(self, vectors: NDArray[Any], count: int = 1) -> NDArray[np.int32]:
         """The `count` nearest words of each row of vectors [n, D], nearest first: [n, count] int32."""
-        if vectors.shape[1] != self.centres.shape[1]:
+        return self.find_nearest(vectors, count)[0]
+
+    def find_nearest(self, vectors: NDArray[Any], count: int) -> tuple[NDArray[np.int32], FloatArray]:
+        """The `count` nearest words of each row, and their squared distances (of bits: how many differ)."""
+        self._check(vectors)
+        count = min(count, len(self.centres))
+        if self.tree is not None:
+            return descend(as_numbers(vectors), self.tree, self._nodes, self._numbers, count)
+        half_norms = (self._numbers**2).sum(axis=1) / 2
+        words, squares = [np.zeros((0, count), np.int32)], [np.zeros((0, count), np.float32)]
+        for start in range(0, len(vectors), ROWS_AT_ONCE):
+            rows = as_numbers(vectors[start : start + ROWS_AT_ONCE])
+            best, closeness = _find_largest(rows @ self._numbers.T - half_norms, count)
+            words.append(best)
+            squares.append(np.maximum((rows**2).sum(axis=1, keepdims=True) - 2 * closeness, 0))
+        return np.concatenate(words), np.concatenate(squares)
+
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        return as_numbers(self.centres)
+
+    @cached_property
+    def _nodes(self) -> list[FloatArray]:
+        return [as_numbers(nodes) for nodes in self.tree.nodes] if self.tree else []
+
+    def _check(self, vectors: NDArray[Any]) -> None:
+        if vectors.shape[1] != self.centres.shape[1] or (vectors.dtype == np.uint8) != self.is_binary:
             raise InputError(
                 "the code book does not fit the encoder",
-                expected=f"features of {self.centres.shape[1]} dimensions",
-                actual=f"{vectors.shape[1]} dimensions",
+                expected=f"features of {_say_kind(self.centres)}",
+                actual=_say_kind(vectors),
                 fix="learn one for this encoder: `resight codebook IMAGES --encoder NAME --out FILE.npz`",
             )
-        count = min(count, len(self.centres))
-        half_norms = (self.centres**2).sum(axis=1) / 2
-        blocks = [np.zeros((0, count), np.int32)]
-        for start in range(0, len(vectors), ROWS_AT_ONCE):
-            closeness = vectors[start : start + ROWS_AT_ONCE] @ self.centres.T - half_norms
-            blocks.append(_largest(closeness, count))
-        return np.concatenate(blocks)
 
 
-def _largest(values: FloatArray, count: int) -> NDArray[np.int32]:
-    """Columns of the `count` largest of each row, largest first. Overwrites `values`.
-
-    A few passes of argmax take a fraction of the time of a partition, which moves every value.
-    """
-    rows = np.arange(len(values))
-    columns = np.empty((len(values), count), np.int32)
-    for place in range(count):
-        columns[:, place] = values.argmax(axis=1)
-        values[rows, columns[:, place]] = -np.inf
-    return columns
+def as_numbers(rows: NDArray[Any]) -> FloatArray:
+    """Bits as 0 and 1: the squared distance of such rows is the number of bits that differ."""
+    return np.unpackbits(rows, axis=1).astype(np.float32) if rows.dtype == np.uint8 else np.asarray(rows, np.float32)
 
 
 def load(path: Path | None, shipped: str) -> Codebook:
@@ -64,7 +88,15 @@ def load(path: Path | None, shipped: str) -> Codebook:
     try:
         # From memory: numpy leaves the file open when an archive is damaged.
         with np.load(io.BytesIO(source.read_bytes()), allow_pickle=False) as archive:
-            return make(archive["centres"].astype(np.float32))
+            held = dict(archive)
+        levels = range(sum(name.startswith("starts_") for name in held))
+        nodes = tuple(_as_stored(held[f"nodes_{level}"]) for level in levels)
+        starts = tuple(held[f"starts_{level}"].astype(np.int64) for level in levels)
+        return make(
+            _as_stored(held["centres"]),
+            Tree(nodes, starts) if levels else None,
+            float(held["gap"]) if "gap" in held else None,
+        )
     except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{source} is not a code book",
@@ -75,11 +107,17 @@ def load(path: Path | None, shipped: str) -> Codebook:
 
 
 def save(codebook: Codebook, path: Path) -> None:
+    arrays: dict[str, Any] = {"centres": _to_store(codebook.centres)}
+    if codebook.gap is not None:
+        arrays["gap"] = np.float64(codebook.gap)
+    if codebook.tree is not None:
+        for level, (nodes, starts) in enumerate(zip(codebook.tree.nodes, codebook.tree.starts, strict=True)):
+            arrays |= {f"nodes_{level}": _to_store(nodes), f"starts_{level}": starts}
     with write_whole(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, centres=codebook.centres.astype(np.float16))
+        np.savez_compressed(file, **arrays)
 
 
-def make(centres: FloatArray) -> Codebook:
+def make(centres: NDArray[Any], tree: Tree | None = None, gap: float | None = None) -> Codebook:
     if centres.ndim != 2 or 0 in centres.shape or not (np.abs(centres) < np.finfo(np.float16).max).all():
         raise InputError(
             "not a code book",
@@ -87,12 +125,16 @@ def make(centres: FloatArray) -> Codebook:
             actual=f"an array of shape {centres.shape}",
             fix="make one with `resight codebook IMAGES --words N --out FILE.npz`",
         )
-    centres = centres.astype(np.float16).astype(np.float32)  # what a file can hold, so that saving changes nothing
-    return Codebook(centres, hashlib.sha256(centres.tobytes()).hexdigest()[:12])
+    centres = _as_stored(_to_store(centres))
+    if tree is not None:
+        tree = Tree(tuple(_as_stored(_to_store(nodes)) for nodes in tree.nodes), tree.starts)
+    parts = [centres, *((*tree.nodes, *tree.starts) if tree else ())]
+    digest = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:12]
+    return Codebook(centres, digest, tree, gap)
 
 
-def learn(vectors: FloatArray, words: int, seed: int = 0, rounds: int = 20) -> Codebook:
-    """k-means of vectors [n, D] into `words` centres."""
+def learn(vectors: NDArray[Any], words: int, seed: int = 0, rounds: int = 20, branching: int | None = None) -> Codebook:
+    """k-means of vectors [n, D] (of bits [n, bytes] uint8: k-majority) into `words` centres, or a tree of them."""
     if len(vectors) < words:
         raise InputError(
             f"too few local features for {words} words",
@@ -100,10 +142,49 @@ def learn(vectors: FloatArray, words: int, seed: int = 0, rounds: int = 20) -> C
             actual=str(len(vectors)),
             fix="give more images or ask for fewer words",
         )
-    import faiss
+    random, is_binary = np.random.default_rng(seed), vectors.dtype == np.uint8
+    rows = np.ascontiguousarray(vectors if is_binary else vectors.astype(np.float32, copy=False))
+    find: Any = find_majorities if is_binary else find_centres
+    tree = None
+    if branching is None or branching >= words:
+        centres = find(rows, words, rounds, random)
+    else:
+        nearest: Any = find_nearest_codes if is_binary else find_nearest
+        centres, tree = grow(rows, words, branching, rounds, random, find, nearest)
+    book = make(centres, tree)
+    return Codebook(book.centres, book.fingerprint, book.tree, _measure_gap(book, rows, random))
 
-    kmeans = faiss.Kmeans(
-        vectors.shape[1], words, niter=rounds, seed=seed, min_points_per_centroid=1, max_points_per_centroid=1000
-    )
-    kmeans.train(np.ascontiguousarray(vectors, dtype=np.float32))
-    return make(kmeans.centroids)
+
+def _measure_gap(book: Codebook, rows: NDArray[Any], random: np.random.Generator) -> float | None:
+    if len(book.centres) == 1:
+        return None
+    _, squares = book.find_nearest(rows[random.permutation(len(rows))[:GAP_ROWS]], 2)
+    return float((squares[:, 1] - squares[:, 0]).mean())
+
+
+def _find_largest(values: FloatArray, count: int) -> tuple[NDArray[np.int32], FloatArray]:
+    """Columns of the `count` largest of each row, largest first, and what stands there. Overwrites `values`.
+
+    A few passes of argmax take a fraction of the time of a partition, which moves every value.
+    """
+    rows = np.arange(len(values))
+    columns = np.empty((len(values), count), np.int32)
+    largest = np.empty((len(values), count), np.float32)
+    for place in range(count):
+        columns[:, place] = values.argmax(axis=1)
+        largest[:, place] = values[rows, columns[:, place]]
+        values[rows, columns[:, place]] = -np.inf
+    return columns, largest
+
+
+def _to_store(rows: NDArray[Any]) -> NDArray[Any]:
+    return rows if rows.dtype == np.uint8 else rows.astype(np.float16)
+
+
+def _as_stored(rows: NDArray[Any]) -> NDArray[Any]:
+    """What a file can hold, so that saving changes nothing."""
+    return rows if rows.dtype == np.uint8 else rows.astype(np.float32)
+
+
+def _say_kind(rows: NDArray[Any]) -> str:
+    return f"{8 * rows.shape[1]} bits" if rows.dtype == np.uint8 else f"{rows.shape[1]} dimensions"

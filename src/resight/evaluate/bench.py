@@ -15,8 +15,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resight.collection import Collection, open_collection
+from resight.collection import Collection
 from resight.collection.adding import Progress
+from resight.collection.learning import open_learning
 from resight.data import sets
 from resight.encode.extract import gather
 from resight.encode.feature_cache import FeatureCache
@@ -57,7 +58,7 @@ class Bench:
 
     def pipeline(self, recipe: Recipe) -> Pipeline:
         """The stages of a recipe whose branches are encoded as the collection's are."""
-        return Collection(self.collection.path, self.collection.description, recipe).pipeline
+        return Collection(self.collection.path, self.collection.description, recipe, self.collection.cache).pipeline
 
 
 Opening = Callable[[], AbstractContextManager[Bench]]  # what takes long begins when it is entered
@@ -115,7 +116,7 @@ def prepare(
     """Encode the database of a data set; `keep` is where the collection stays for the next run."""
     with _place(keep) as folder:
         found_before = cache.found if cache else 0
-        collection = open_collection(folder, recipe, cache=cache)
+        collection = open_learning(folder, recipe, [dataset.database], cache=cache, progress=progress)
         started = time.perf_counter()
         report = collection.add(dataset.database, progress=progress)
         _check_nothing_else(collection, dataset)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.kernels import numpy_twin
+from resight.kernels.numpy_twin import Gain
 from resight.kernels.threads import run_split
 from resight.types import FloatArray
 
@@ -136,6 +137,23 @@ def maxsim_pq(
 
     run_split(call, len(out), count_work(offsets, rows, len(scales) * parts * (8 if bits == 4 else 1)), threads)
     return out
+
+
+def add_postings(
+    query: FloatArray,
+    starts: Bounds,
+    stops: Bounds,
+    images: NDArray[np.int32],
+    values: FloatArray,
+    gain: Gain,
+    count: int,
+) -> FloatArray:
+    """query [w], and list w from starts[w] to stops[w] of images [m] and values [m] → [count], what the lists add."""
+    module, totals = native(), np.zeros(count, np.float32)
+    if module is None:
+        return numpy_twin.add_postings(query, starts, stops, images, values, gain, count)
+    module.add_postings(query, starts, stops, images, values, numpy_twin.GAINS.index(gain), totals)
+    return totals
 
 
 def fill_panels(query: NDArray[Any]) -> NDArray[Any]:

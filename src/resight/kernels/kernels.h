@@ -77,6 +77,20 @@ typedef struct {
 int maxsim_pq4(const uint8_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
 void maxsim_pq8(const int16_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
 
+/* Posting lists of some words: list w is from starts[w] to stops[w] of `images` and `values`. What a word adds to an
+ * image, a being its value in the query and b in the image: */
+enum Gain { PRODUCT, /* a b */ OVERLAP, /* a + b - |a - b| */ CHI2 /* a + b - (a - b)² / (a + b) */ };
+
+typedef struct {
+    const int64_t *starts, *stops;
+    int64_t words;
+    const int32_t *images;
+    const float *values;
+} Postings;
+
+/* Adds to totals [count]; 0 as soon as a list names an image beyond them. */
+int add_postings(const Postings *lists, const float *query, enum Gain gain, float *totals, uint32_t count);
+
 /* One core at its best, what the others are measured against: multiply-adds with nothing but registers, and bytes read
  * from memory with nothing done to them. Each gives how many it did. */
 double peak_fp32(int64_t rounds);

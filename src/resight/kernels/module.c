@@ -298,6 +298,31 @@ static PyObject *py_will_need(PyObject *self, PyObject *args)
     return finish(b, 3, fits, 0);
 }
 
+/* (query [w] f32, starts [w], stops [w], images [m] i32, values [m] f32, gain, totals [N] f32) */
+static PyObject *py_add_postings(PyObject *self, PyObject *args)
+{
+    (void)self;
+    Py_buffer b[6] = {{0}};
+    int gain;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*iw*", &b[0], &b[1], &b[2], &b[3], &b[4], &gain, &b[5])) {
+        release(b, 6);
+        return NULL;
+    }
+    const int64_t words = length(&b[0], sizeof(float)), postings = length(&b[3], sizeof(int32_t)), images = length(&b[5], sizeof(float));
+    int fits = words >= 0 && postings >= 0 && images >= 0 && images <= INT32_MAX && gain >= PRODUCT && gain <= CHI2 &&
+               length(&b[1], sizeof(int64_t)) == words && length(&b[2], sizeof(int64_t)) == words &&
+               length(&b[4], sizeof(float)) == postings;
+    const Postings lists = {b[1].buf, b[2].buf, words, b[3].buf, b[4].buf};
+    for (int64_t word = 0; fits && word < words; word++)
+        fits = lists.starts[word] >= 0 && lists.starts[word] <= lists.stops[word] && lists.stops[word] <= postings;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS;
+        fits = add_postings(&lists, b[0].buf, (enum Gain)gain, b[5].buf, (uint32_t)images);
+        Py_END_ALLOW_THREADS;
+    }
+    return finish(b, 6, fits, 0);
+}
+
 /* (kind, rounds) → multiply-adds done; kind 0: fp32, 1: int8 */
 static PyObject *py_peak(PyObject *self, PyObject *args)
 {
@@ -351,7 +376,8 @@ static PyMethodDef methods[] = {
     {"maxsim_int8", py_int8, METH_VARARGS, NULL},     {"scan_fp32", py_scan_fp32, METH_VARARGS, NULL},
     {"scan_int8", py_scan_int8, METH_VARARGS, NULL},  {"maxsim_pq", py_pq, METH_VARARGS, NULL},
     {"will_need", py_will_need, METH_VARARGS, NULL},  {"peak", py_peak, METH_VARARGS, NULL},
-    {"peak_read", py_peak_read, METH_VARARGS, NULL},  {NULL, NULL, 0, NULL},
+    {"peak_read", py_peak_read, METH_VARARGS, NULL},  {"add_postings", py_add_postings, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, methods, NULL, NULL, NULL, NULL};

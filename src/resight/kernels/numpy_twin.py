@@ -5,7 +5,7 @@ sums are equal, floating-point sums differ by at most (d + Kq + 16) × 2^-24 × 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from resight.types import FloatArray
 
 TOKENS = 8192  # compared at once: the products stay in the cache until their maximum is taken
+Gain = Literal["product", "overlap", "chi2"]  # a b; a + b - |a - b|; a + b - (a - b)² / (a + b)
+GAINS: tuple[Gain, ...] = get_args(Gain)  # in the order of kernels.h
 Compare = Callable[[Any], FloatArray]  # indices or a slice of tokens → [t, Kq] values
 
 
@@ -75,6 +77,29 @@ def maxsim_pq(
 
     # Scales and biases hold the division by Kq already.
     return average_best(compare, offsets, rows) * np.float32(len(scales))
+
+
+def add_postings(
+    query: FloatArray,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    images: NDArray[np.int32],
+    values: FloatArray,
+    gain: Gain,
+    count: int,
+) -> FloatArray:
+    """Posting lists of the words of a query [w] → [count] totals."""
+    totals = np.zeros(count, np.float32)
+    for a, start, stop in zip(query, starts.tolist(), stops.tolist(), strict=True):
+        b = values[start:stop]
+        if gain == "product":
+            gains = a * b
+        elif gain == "overlap":
+            gains = 2 * np.minimum(a, b)
+        else:
+            gains = 4 * a * b / np.maximum(a + b, np.finfo(np.float32).tiny)
+        np.add.at(totals, images[start:stop], gains)
+    return totals
 
 
 def average_best(compare: Compare, offsets: NDArray[np.int64], rows: NDArray[np.int64] | None) -> FloatArray:

@@ -136,3 +136,45 @@ def test_features_of_another_width_are_refused():
     book = codebooks.make(np.ones((4, 64), np.float32))
     with pytest.raises(InputError, match="64 dimensions"):
         book.assign(np.ones((3, 128), np.float32))
+
+
+def test_words_of_bits_are_nearest_where_the_fewest_differ():
+    book = codebooks.make(np.array([[0b00000000], [0b11110000], [0b11111111]], np.uint8))
+    words, squares = book.find_nearest(np.array([[0b11100001]], np.uint8), 3)
+    assert words.tolist() == [[1, 0, 2]]
+    assert squares.tolist() == [[2, 4, 4]]
+
+
+def test_squared_distances_come_with_the_words():
+    book = codebooks.make(np.array([[0, 0], [3, 4]], np.float32))
+    words, squares = book.find_nearest(np.array([[3, 0]], np.float32), 2)
+    assert words.tolist() == [[0, 1]]
+    np.testing.assert_allclose(squares, [[9, 16]], rtol=1e-5)
+
+
+def test_numbers_do_not_fit_a_book_of_bits_nor_bits_one_of_numbers():
+    with pytest.raises(InputError, match="32 bits"):
+        codebooks.make(np.zeros((2, 4), np.uint8)).assign(np.zeros((1, 4), np.float32))
+    with pytest.raises(InputError, match="4 dimensions"):
+        codebooks.make(np.zeros((2, 4), np.float32)).assign(np.zeros((1, 4), np.uint8))
+
+
+def test_bits_are_learnt_saved_and_loaded_as_bits(tmp_path: Path):
+    rows = np.random.default_rng(5).integers(0, 256, (60, 4)).astype(np.uint8)
+    book = codebooks.learn(rows, 6)
+    codebooks.save(book, tmp_path / "bits.npz")
+    loaded = codebooks.load(tmp_path / "bits.npz", "vlad_256")
+    assert loaded.is_binary and loaded.centres.dtype == np.uint8
+    assert (loaded.fingerprint, loaded.gap) == (book.fingerprint, book.gap)
+
+
+def test_the_gap_is_how_much_farther_the_second_word_is():
+    # the words are 0.5 and 10.5; squared distances 0.25 and 110.25 or 90.25, each twice
+    vectors = np.array([[0], [1], [10], [11]], np.float32)
+    book = codebooks.learn(vectors, 2)
+    assert sorted(book.centres.ravel().tolist()) == [0.5, 10.5]
+    assert book.gap == pytest.approx((110.25 + 90.25) / 2 - 0.25)
+
+
+def test_one_word_has_no_gap():
+    assert codebooks.learn(np.ones((3, 2), np.float32), 1).gap is None

@@ -233,6 +233,41 @@ static void fuzz_tables(int bits)
     free(list.rows);
 }
 
+static void fuzz_postings(void)
+{
+    const int64_t words = draw(0, 6), images = draw(1, 20), each = draw(0, images);
+    int64_t *starts = make((size_t)words, sizeof(int64_t)), *stops = make((size_t)words, sizeof(int64_t));
+    int32_t *named = make((size_t)(words * each), sizeof(int32_t));
+    float *values = make((size_t)(words * each), sizeof(float)), *query = make((size_t)words, sizeof(float));
+    float *totals = make((size_t)images, sizeof(float));
+    double *expected = make((size_t)images, sizeof(double));
+    for (enum Gain gain = PRODUCT; gain <= CHI2; gain++) {
+        for (int64_t image = 0; image < images; image++)
+            totals[image] = 0, expected[image] = 0;
+        for (int64_t word = 0; word < words; word++) {
+            starts[word] = word * each;
+            stops[word] = starts[word] + draw(0, each);
+            query[word] = (float)draw(0, 3);
+            for (int64_t i = starts[word]; i < stops[word]; i++) {
+                named[i] = (int32_t)(i - starts[word]);
+                values[i] = (float)draw(0, 3);
+                const double a = query[word], b = values[i], sum = a + b > 0 ? a + b : 1;
+                expected[named[i]] += gain == PRODUCT ? a * b : gain == OVERLAP ? a + b - fabs(a - b) : a + b - (a - b) * (a - b) / sum;
+            }
+        }
+        const Postings lists = {starts, stops, words, named, values};
+        if (!add_postings(&lists, query, gain, totals, (uint32_t)images))
+            exit(1);
+        check("postings", totals, expected, images, (size_t)words);
+        if (words && stops[0] > starts[0]) {
+            named[starts[0]] = draw(0, 1) ? -1 : (int32_t)images;
+            if (add_postings(&lists, query, gain, totals, (uint32_t)images))
+                exit(1);
+        }
+    }
+    free(starts), free(stops), free(named), free(values), free(query), free(totals), free(expected);
+}
+
 int main(int count, char **arguments)
 {
     state = count > 1 ? strtoull(arguments[1], NULL, 10) * 2 + 1 : 1;
@@ -242,6 +277,7 @@ int main(int count, char **arguments)
         fuzz_bytes();
         fuzz_tables(4);
         fuzz_tables(8);
+        fuzz_postings();
     }
     uint8_t *bytes = make(1000, 1);
     for (size_t size = 0; size < 1000; size++)

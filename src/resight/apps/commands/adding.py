@@ -36,6 +36,7 @@ def index(
     from resight import recipe as recipes
     from resight.collection import DEFAULT, open_collection
     from resight.collection.adding import count_images
+    from resight.collection.learning import open_learning
     from resight.encode.feature_cache import FeatureCache
 
     if encoder and recipe:
@@ -51,8 +52,12 @@ def index(
             )
     count_images(paths)  # before a collection is made for nothing
     features = FeatureCache(cache, int(cache_size * GIGABYTE)) if cache else None
-    collection = open_collection(into, chosen, cache=features)
     with terminal.progress("indexing") as report_progress:
+        collection = (
+            open_learning(into, chosen, paths, cache=features, progress=report_progress)
+            if chosen
+            else open_collection(into, cache=features)
+        )
         report = collection.add(*paths, progress=report_progress)
     if json:
         return terminal.print_json({"collection": into, "images": len(collection), **terminal.plain(report)})

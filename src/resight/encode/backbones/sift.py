@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones import About
+from resight.encode.key_points import order_strongest, scale_back
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
@@ -69,17 +70,10 @@ class Sift:
         key_points, histograms = detector.detectAndCompute(grey, None)
         if histograms is None or len(key_points) == 0:
             return np.zeros((0, 4), np.float32), np.zeros((0, DIMENSIONS), np.float32)
-        # OpenCV gives them in no useful order, and more than asked for where responses tie at the cut.
+        # More than asked for where responses tie at the cut.
         points = np.array([(*point.pt, point.size, point.angle) for point in key_points], dtype=np.float32)
-        weakness = [-point.response for point in key_points]
-        strongest = np.lexsort((points[:, 3], points[:, 1], points[:, 0], weakness))[: self._limit]
-        points = points[strongest]
-        # The scale back to the original differs by a rounding between the axes: each gets its own. Pixel 0 covers
-        # 0 to 1 in both pictures, so that its centre is what is scaled.
-        scale_x, scale_y = picture.size[0] / grey.shape[1], picture.size[1] / grey.shape[0]
-        scales = np.array([scale_x, scale_y], dtype=np.float32)
-        points[:, :2] = (points[:, :2] + 0.5) * scales - 0.5
-        points[:, 2] *= (scale_x * scale_y) ** 0.5
+        strongest = order_strongest(points, [point.response for point in key_points])[: self._limit]
+        points = scale_back(points[strongest], grey.shape, picture.size)
         return points, root_sift(histograms)[strongest]
 
 

@@ -7,37 +7,39 @@ A query gives each feature to its `query_words` nearest words, an image of the d
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from resight.encode import codebook as codebooks
 from resight.encode.descriptors.vlad import sum_residuals
+from resight.encode.vocabulary.settings import VocabularySettings, open_codebook, take_rows
 from resight.plugins import check_range
 from resight.types import Descriptors, Features, Role
 
 
 @dataclass(frozen=True)
-class Config:
-    codebook: Path | None = None  # a file of one's own; None: the generic one for RootSIFT
+class Config(VocabularySettings):
     query_words: int = 5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("query_words", self.query_words, 1, 1000)
 
 
 def build(config: Config) -> "Asmk":
-    return Asmk(codebooks.load(config.codebook, "asmk_4096"), config.query_words)
+    return Asmk(open_codebook(config, "asmk_4096"), config.query_words, config.normalise)
 
 
 class Asmk:
-    def __init__(self, codebook: codebooks.Codebook, query_words: int) -> None:
-        self.fingerprint = f"asmk({codebook.fingerprint})"
+    def __init__(self, codebook: codebooks.Codebook, query_words: int, normalise: bool = False) -> None:
+        self.fingerprint = f"asmk({codebook.fingerprint}{', unit length' if normalise else ''})"
         self._codebook = codebook
+        self._normalise = normalise
         self._count = {"database": 1, "query": query_words}
 
     def describe(self, features: Features, role: Role) -> Descriptors:
-        parts = [sum_residuals(patches, self._codebook, self._count[role]) for patches in features.patches]
+        images = [take_rows(features, image, self._normalise) for image in range(len(features.ids))]
+        parts = [sum_residuals(rows, self._codebook, self._count[role]) for rows in images]
         lengths = [len(words) for words, _ in parts]
         return Descriptors(
             ids=features.ids,

@@ -6,30 +6,32 @@ An image without local features gives the zero vector, which is similar to nothi
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from resight.encode import codebook as codebooks
+from resight.encode.vocabulary.settings import VocabularySettings, open_codebook, take_rows
 from resight.types import Descriptors, Features, FloatArray, Role
 
 
 @dataclass(frozen=True)
-class Config:
-    codebook: Path | None = None  # a file of one's own; None: the generic one for RootSIFT
+class Config(VocabularySettings):
+    pass
 
 
 def build(config: Config) -> "Vlad":
-    return Vlad(codebooks.load(config.codebook, "vlad_256"))
+    return Vlad(open_codebook(config, "vlad_256"), config.normalise)
 
 
 class Vlad:
-    def __init__(self, codebook: codebooks.Codebook) -> None:
-        self.fingerprint = f"vlad({codebook.fingerprint})"
+    def __init__(self, codebook: codebooks.Codebook, normalise: bool = False) -> None:
+        self.fingerprint = f"vlad({codebook.fingerprint}{', unit length' if normalise else ''})"
         self._codebook = codebook
+        self._normalise = normalise
 
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
-        vectors = np.stack([aggregate(patches, self._codebook) for patches in features.patches])
+        images = [take_rows(features, image, self._normalise) for image in range(len(features.ids))]
+        vectors = np.stack([aggregate(rows, self._codebook) for rows in images])
         return Descriptors(features.ids, vectors, np.arange(len(features.ids), dtype=np.int32))
 
 

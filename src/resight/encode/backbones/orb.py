@@ -1,0 +1,72 @@
+"""ORB: corners and binary descriptors of 256 bits, without any learnt weights.
+
+In: pictures. Out: Features with `points` [1, N, 4] and `patches` [1, N, 32] uint8, packed bits that are compared by how
+many of them differ. The descriptor that understands bits is `bow`. Rublee, Rabaud, Konolige and Bradski, ICCV 2011.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.encode.backbones import About
+from resight.encode.backbones.sift import reduce_to
+from resight.encode.key_points import order_strongest, scale_back
+from resight.errors import RecipeError
+from resight.plugins import check_range
+from resight.types import Features, FloatArray, Picture
+
+BYTES = 32
+ABOUT = About("local features", BYTES, "key point", "none needed", "Apache-2.0 (OpenCV)")
+
+
+@dataclass(frozen=True)
+class Config:
+    features: int = 500  # at most, the strongest first
+    max_side: int = 800  # larger images are reduced to this before detection
+
+    def __post_init__(self) -> None:
+        check_range("features", self.features, 1, 1_000_000)
+        check_range("max_side", self.max_side, 32, 100000)
+
+
+def build(config: Config) -> "Orb":
+    return Orb(config)
+
+
+class Orb:
+    def __init__(self, config: Config) -> None:
+        self.batch = 1
+        self.max_side: int | None = config.max_side
+        self.fingerprint = f"orb(features={config.features}, max_side={config.max_side})"
+        self._limit = config.features
+        self._side = config.max_side
+
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        if scale != 1:
+            raise RecipeError(
+                "ORB looks at all scales itself",
+                expected="scale 1",
+                actual=f"scale {scale:g}",
+                fix="drop the transform multiscale from this branch",
+            )
+        for picture in pictures:
+            points, codes = self._detect(picture)
+            yield Features(
+                ids=(picture.ref.id,),
+                patches=codes[None],
+                points=points[None],
+                sizes=np.array([picture.size], dtype=np.int32),
+            )
+
+    def _detect(self, picture: Picture) -> tuple[FloatArray, NDArray[np.uint8]]:
+        grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._side)
+        # A detector of its own for each call costs nothing and is safe to use from several threads.
+        key_points, codes = cv2.ORB_create(nfeatures=self._limit).detectAndCompute(grey, None)
+        if codes is None or len(key_points) == 0:
+            return np.zeros((0, 4), np.float32), np.zeros((0, BYTES), np.uint8)
+        points = np.array([(*point.pt, point.size, point.angle) for point in key_points], dtype=np.float32)
+        strongest = order_strongest(points, [point.response for point in key_points])[: self._limit]
+        return scale_back(points[strongest], grey.shape, picture.size), np.asarray(codes[strongest], np.uint8)

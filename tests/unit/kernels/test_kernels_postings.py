@@ -1,0 +1,54 @@
+"""Posting lists that are added up: by hand, and the compiled kernel against its numpy twin."""
+
+import numpy as np
+import pytest
+
+from resight.kernels import dispatch, numpy_twin
+from resight.kernels.numpy_twin import GAINS, Gain
+
+QUERY = np.array([2, 1], np.float32)
+STARTS, STOPS = np.array([0, 2]), np.array([2, 4])
+IMAGES = np.array([0, 2, 1, 2], np.int32)
+VALUES = np.array([3, 1, 1, 4], np.float32)
+
+needs_kernel = pytest.mark.skipif(dispatch.load_native() is None, reason="the compiled kernels are not built")
+
+
+@pytest.mark.parametrize("compiled", ["0", "numpy"], ids=["compiled where it can be", "numpy"])
+@pytest.mark.parametrize(
+    ("gain", "expected"),
+    # image 0: (2, 3); image 1: (1, 1); image 2: (2, 1) and (1, 4); image 3: nothing
+    [("product", [6, 1, 6, 0]), ("overlap", [4, 2, 4, 0]), ("chi2", [24 / 5, 2, 8 / 3 + 16 / 5, 0])],
+)
+def test_what_words_add_by_hand(monkeypatch: pytest.MonkeyPatch, compiled: str, gain: Gain, expected: list[float]):
+    monkeypatch.setenv("RESIGHT_KERNELS", compiled)
+    totals = dispatch.add_postings(QUERY, STARTS, STOPS, IMAGES, VALUES, gain, 4)
+    np.testing.assert_allclose(totals, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("gain", GAINS)
+def test_both_ways_give_the_same_totals(gain: Gain):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 300, 40)
+    stops = np.cumsum(lengths)
+    images = np.concatenate([np.sort(rng.choice(300, length, replace=False)) for length in lengths]).astype(np.int32)
+    values, query = rng.random(len(images)).astype(np.float32), rng.random(40).astype(np.float32)
+    arguments = (query, stops - lengths, stops, images, values, gain, 300)
+    np.testing.assert_allclose(dispatch.add_postings(*arguments), numpy_twin.add_postings(*arguments), rtol=1e-4)
+
+
+def test_no_words_add_nothing():
+    none = np.zeros(0, np.int64)
+    empty = np.zeros(0, np.float32)
+    assert dispatch.add_postings(empty, none, none, IMAGES, VALUES, "product", 2).tolist() == [0, 0]
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("starts", "stops", "images"),
+    [([0, 2], [2, 5], IMAGES), ([-1, 2], [2, 4], IMAGES), ([2, 2], [1, 4], IMAGES), ([0, 2], [2, 4], IMAGES - 1)],
+    ids=["a list that ends too late", "one that starts too early", "one that ends before it starts", "no such image"],
+)
+def test_damaged_lists_are_refused(starts: list[int], stops: list[int], images: np.ndarray):
+    with pytest.raises(ValueError, match="do not fit together"):
+        dispatch.add_postings(QUERY, np.array(starts), np.array(stops), images, VALUES, "product", 3)
