@@ -10,7 +10,7 @@ from PIL import Image
 from resight.evaluate.comparison import Comparison, Fact, Row, summarise_all
 from resight.evaluate.pages.page import render
 from resight.evaluate.records import parse
-from resight.evaluate.results import Answered, EmbeddingMap, JudgedQuery, Point, RunResult, Trace
+from resight.evaluate.results import Answered, EmbeddingMap, JudgedQuery, Point, RunResult, Spot, Trace
 from resight.evaluate.side_by_side import gather_data, tabulate_records
 from resight.evaluate.strata import Property, break_down
 from resight.types import Branch, Choice, Recipe
@@ -22,7 +22,10 @@ QUERIES = 12
 
 
 def make_run(k: int, dataset: str, picture: Path) -> RunResult:
-    """Query i has its positive at rank i // 3 + 1, or first where k is large; its box is the left half."""
+    """Query i has its positive at rank i // 3 + 1, or first where k is large; its box is the left half.
+
+    Query i and its positive were taken i × 111 m north of the first.
+    """
     queries = []
     for number in range(QUERIES):
         rank = 1 if number < k else number // 3 + 2
@@ -55,7 +58,14 @@ def make_run(k: int, dataset: str, picture: Path) -> RunResult:
         for number in range(QUERIES)
     )
     result = RunResult(recipe, dataset, 40, METRICS, conventions, tuple(queries), (), 2.0)
-    return replace(result, strata=break_down(queries, [bright], METRICS, 3), map=EmbeddingMap("t-SNE", points, QUERIES))
+    return replace(
+        result,
+        strata=break_down(queries, [bright], METRICS, 3),
+        map=EmbeddingMap("t-SNE", points, QUERIES),
+        query_spots={f"q{number:02d}": Spot(52.5 + number / 1000, 13.28, 30.0) for number in range(QUERIES)},
+        spots={"<b>other</b>": Spot(52.5, 13.28)}
+        | {f"image {number}": Spot(52.5 + number / 1000, 13.2801) for number in range(QUERIES)},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +87,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_every_part_is_there_and_named_in_the_list_of_parts(page):
     assert page.locator("nav a").all_inner_texts() == [
-        "Figures", "Plots", "Strata", "Queries", "Map", "Meaning", "How it was made",
+        "Figures", "Plots", "Strata", "Queries", "Places", "Map", "Meaning", "How it was made",
     ]  # fmt: skip
     for anchor in page.locator("nav a").evaluate_all("all => all.map(a => a.hash)"):
         assert page.locator(anchor).is_visible()
@@ -108,6 +118,18 @@ def test_a_query_says_why_and_its_text_is_text(page):
         "Its positive came at rank 5, with a probability of 0.90. The wrong first answer had late 0.5 against 0.4."
     )
     assert worst.locator(".name").all_inner_texts() == ["q10", "<b>other</b>", "image 10"]
+
+
+def test_queries_are_on_a_map_and_each_example_says_how_far_off_it_was(page):
+    assert page.locator("#places .geo-mark.right").count() == 2 * 10  # on each of two data sets
+    assert page.locator("#places .geo-mark.wrong").count() == 2 * 2
+    worst = page.locator(".query").first
+    worst.locator("summary").first.click()
+    assert worst.locator("summary").first.inner_text().replace("\u00a0", " ") == (
+        "Answer 1 was taken 1.1 km from the query. On the map"
+    )
+    assert worst.locator(".geo-mark").count() == 3
+    assert worst.locator(".geo-map").is_visible()
 
 
 def test_rows_can_be_sorted_and_filtered_by_keyboard(page):
@@ -151,7 +173,8 @@ def test_every_text_has_the_contrast_of_wcag_aa(page, scheme):
     assert page.evaluate(CONTRAST) == []
 
 
-# Text and the nearest opaque background behind it, with the formula of WCAG 2.2; gives those below 4.5.
+# Text and what is behind it (the mark on a map that it is written into, else the nearest opaque background), with the
+# formula of WCAG 2.2; gives those below 4.5.
 CONTRAST = """() => {
   const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const luminance = (rgb) => rgb.slice(0, 3)
@@ -169,7 +192,9 @@ CONTRAST = """() => {
     .map((e) => {
       const style = getComputedStyle(e);
       const ink = parse(e.closest("svg") ? style.fill : style.color);
-      const [dark, light] = [ink, background(e)].map(luminance).sort((a, b) => a - b);
+      const shape = e.closest(".geo-mark") && e.previousElementSibling;
+      const behind = shape ? parse(getComputedStyle(shape).fill) : background(e);
+      const [dark, light] = [ink, behind].map(luminance).sort((a, b) => a - b);
       return [e.textContent.trim().slice(0, 30), (light + 0.05) / (dark + 0.05)];
     })
     .filter(([, ratio]) => ratio < 4.5);

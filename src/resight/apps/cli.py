@@ -13,6 +13,7 @@ from resight.apps.commands import (
     inspecting,
     judging,
     learning,
+    locating,
     planning,
     proving,
     reporting,
@@ -38,6 +39,7 @@ app.command("demo")(demo.demo)
 app.command("index")(adding.index)
 app.command("delete")(adding.delete)
 app.command("search")(searching.search)
+app.command("where")(locating.where)
 app.command("eval")(evaluating.evaluate)
 app.command("judge")(judging.judge)
 app.command("report")(reporting.report)

@@ -17,10 +17,12 @@ def make_section(answer: Answer, image: Path, title: str = "") -> Section:
     query = images.read(ImageRef(image.name, image), max_side=2 * THUMBNAIL)
     width, height = answer.query.size
     whole = answer.query.outline == (0, 0, width, height)
-    view = QueryView(image.name, query.pixels, query.size, None if whole else answer.query.outline)
+    outline = None if whole else answer.query.outline
+    view = QueryView(image.name, query.pixels, query.size, outline, answer.query.attributes)
     hits = [_make_hit(answer, hit) for hit in answer.hits]
     details = {"Proof": answer.ranking.proof} if answer.ranking.proof else {}
-    return Section(view, hits, title=title, details=details, seconds=answer.ranking.seconds)
+    seconds = answer.ranking.seconds
+    return Section(view, hits, title=title, details=details, seconds=seconds, position=answer.position)
 
 
 def _make_hit(answer: Answer, hit: Hit) -> HitView:

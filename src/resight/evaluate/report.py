@@ -84,6 +84,10 @@ def summarise(result: RunResult) -> dict[str, Any]:
         ],
         "examples": list_examples(result),
         "map": None if result.map is None else dataclasses.asdict(result.map),
+        "positions": {
+            "queries": {id: dataclasses.asdict(spot) for id, spot in result.query_spots.items()},
+            "database": {id: dataclasses.asdict(spot) for id, spot in result.spots.items()},
+        },
         "auc_known_against_unknown": _auc(result),
         "index_seconds": result.index_seconds,
         "pictures_from_cache": result.cached,
@@ -100,6 +104,7 @@ def summarise(result: RunResult) -> dict[str, Any]:
                 "encode_seconds": query.encode_seconds,
                 "stages": dict(query.stages),
                 "first_positive": query.trace.first if query.trace else None,
+                "judged": query.trace is not None,
                 **query.values,
             }
             for query in result.queries

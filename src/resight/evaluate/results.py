@@ -102,6 +102,15 @@ class EmbeddingMap:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """Where an image was taken: degrees, and from north clockwise which way it looks."""
+
+    lat: float
+    lon: float
+    heading: float | None = None
+
+
+@dataclass(frozen=True)
 class RunResult:
     recipe: Recipe
     dataset: str
@@ -114,6 +123,8 @@ class RunResult:
     cached: int = 0  # pictures whose features were in the cache: times to encode are not those of the network
     strata: tuple[Breakdown, ...] = ()
     map: EmbeddingMap | None = None
+    query_spots: Mapping[str, Spot] = field(default_factory=dict)
+    spots: Mapping[str, Spot] = field(default_factory=dict)  # of database images among the answers that are kept
 
     @property
     def judged(self) -> tuple[JudgedQuery, ...]:

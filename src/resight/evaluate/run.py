@@ -11,6 +11,7 @@ from resight.collection.adding import Progress
 from resight.encode.feature_cache import FeatureCache
 from resight.evaluate.bench import Extras, Way, load_dataset, measure, prepare
 from resight.evaluate.results import JudgedQuery, RunResult
+from resight.evaluate.spots import keep_spots
 from resight.types import Recipe
 
 
@@ -27,7 +28,7 @@ def run(
     """Evaluate a recipe on the data set at `root`; `keep` is where the collection stays for the next run."""
     with prepare(recipe, load_dataset(recipe, root), keep=keep, cache=cache, progress=progress) as bench:
         (result,) = measure(bench, [Way(recipe, bench.collection.pipeline)], by, progress, extras)
-    return result
+        return keep_spots(result, bench.dataset)
 
 
 __all__ = ["JudgedQuery", "RunResult", "run"]

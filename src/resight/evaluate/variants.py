@@ -22,6 +22,7 @@ from resight.evaluate.bench import Bench, Extras, Way, load_dataset, measure, pr
 from resight.evaluate.comparison import Absent, Comparison, Fact, Row, choose_metric
 from resight.evaluate.result_cache import ResultCache, make_key, mark_dataset
 from resight.evaluate.results import RunResult
+from resight.evaluate.spots import keep_spots
 from resight.types import Branch, Choice, Dataset, Recipe
 
 
@@ -72,7 +73,7 @@ def compare(
             missing |= dict.fromkeys(members, error)
     if not rows:
         raise _refuse(missing[0], len(variants)) from missing[0]
-    measured = [rows[member] for member in sorted(rows)]
+    measured = [replace(rows[member], result=keep_spots(rows[member].result, dataset)) for member in sorted(rows)]
     first = measured[0].result
     return Comparison(
         title=f"{name or _shared_name(first.recipe)}: {first.dataset}, {first.database:,} images",

@@ -15,12 +15,17 @@ from importlib import resources
 import cv2
 import jinja2
 import numpy as np
+from markupsafe import Markup
 from PIL import Image
 
+from resight.explain.answer_map import draw_answers
 from resight.explain.boxes import Pixels
 from resight.explain.heat import overlay_heat
 from resight.explain.lines import draw_match
+from resight.explain.map_style import SCRIPT as MAP_SCRIPT
+from resight.explain.map_style import STYLE as MAP_STYLE
 from resight.explain.pairs import choose_pairs, mark
+from resight.explain.tiles import Tiles
 from resight.explain.wording import (
     is_likely,
     say_box,
@@ -31,7 +36,7 @@ from resight.explain.wording import (
     say_value,
     say_verdict,
 )
-from resight.types import Attribute, Box, Evidence, Hit, TokenMatches
+from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, TokenMatches
 
 THUMBNAIL = 640  # longest side, in pixels
 LINES = 60
@@ -44,6 +49,7 @@ class QueryView:
     pixels: Pixels
     size: tuple[int, int]
     box: Box | None = None
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # lat, lon and heading, where known
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class Section:
     title: str = ""  # the query's name when empty
     details: Mapping[str, Attribute] = field(default_factory=dict)  # what was searched, and how
     seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
+    position: PositionEstimate | None = None  # where the query is, by the answers
 
 
 @dataclass(frozen=True)
@@ -91,19 +98,26 @@ def render(
     return render_many(title, [Section(query, hits, details=details or {}, seconds=seconds or {})])
 
 
-def render_many(title: str, sections: Sequence[Section]) -> str:
-    """One page with several searches, one below the other."""
+def render_many(title: str, sections: Sequence[Section], tiles: Tiles | None = None) -> str:
+    """One page with several searches, one below the other. With `tiles`, the page asks their server for pictures."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["digest"] = _digest
     template = environment.from_string((resources.files(__package__) / "page.html").read_text(encoding="utf-8"))
-    return template.render(title=title, sections=[_lay_out(section) for section in sections])
+    return template.render(
+        title=title,
+        sections=[_lay_out(section, number, tiles) for number, section in enumerate(sections, start=1)],
+        tile_server=tiles.origin if tiles else "",
+        map_style=Markup(MAP_STYLE),
+        map_script=Markup(MAP_SCRIPT),
+    )
 
 
-def _lay_out(section: Section) -> dict[str, object]:
+def _lay_out(section: Section, number: int, tiles: Tiles | None) -> dict[str, object]:
     query = section.query
     heading = section.title or query.name
+    hits = [view.hit for view in section.hits]
     return {
         "heading": heading,
         "name": query.name if query.name != heading else "",
@@ -113,6 +127,7 @@ def _lay_out(section: Section) -> dict[str, object]:
         | {stage.capitalize(): say_time(seconds) for stage, seconds in section.seconds.items()},
         "likely": sum(is_likely(view.hit.probability) for view in section.hits),
         "calibrated": any(view.hit.probability is not None for view in section.hits),
+        "map": draw_answers(hits, section.position, query.attributes, f"map-{number}", f"#answer-{number}-", tiles),
         "cards": [_card(rank, view, section) for rank, view in enumerate(section.hits, start=1)],
     }
 

@@ -8,9 +8,11 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.commands.adding import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Set
+from resight.apps.commands.map_tiles import Attribution, TilesOption, read_tiles
 
 if TYPE_CHECKING:
     from resight.evaluate.bench import Extras
+    from resight.evaluate.records import Record
     from resight.evaluate.table import Table
     from resight.types import Recipe
 
@@ -63,6 +65,9 @@ def evaluate(
         ),
     ] = "",
     bins: Annotated[int, typer.Option(min=1, help="Bins of about equal count that --strata cuts positives into.")] = 5,
+    distances: Annotated[
+        bool, typer.Option("--distances", help="Also show how far queries lie from the database and from the answers.")
+    ] = False,
     relight: Annotated[
         str,
         typer.Option(
@@ -81,6 +86,8 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the rankings as a TREC run file; of several rows, into a folder."),
     ] = None,
+    tiles: TilesOption = "",
+    attribution: Attribution = "",
 ) -> None:
     """Measure recipes on a data set with known truth: every row and every alternative that they hold, in one table."""
     from resight.apps.commands.reporting import list_strata, print_table, write
@@ -90,6 +97,7 @@ def evaluate(
     from resight.evaluate.run_files import DEPTH, Recorder
 
     recorder = Recorder() if run else None
+    layer = read_tiles(tiles, attribution)
     layers = tuple(name.strip() for name in strata.split(",") if name.strip())
     with terminal.progress("evaluating") as progress:
         table, values = _measure(
@@ -110,9 +118,11 @@ def evaluate(
         )
     records = parse(values)
     tables = [table, *list_strata(records, metric)]
+    if distances:
+        tables.append(_measure_distances(recipes, encoders or [], data, settings or [], records))
     for part in tables:
         print_table(part)
-    write(tables, records, values, metric, json=json, html=html, markdown=markdown, latex=latex)
+    write(tables, records, values, metric, json=json, html=html, markdown=markdown, latex=latex, tiles=layer)
     if recorder and run:
         for place in recorder.write(run):
             print(f"wrote {place} (the first {DEPTH:,} of each query)")
@@ -181,6 +191,16 @@ def _measure(
         return comparison.tabulate(compared), comparison.summarise_all(compared)
     result = run(found[0], data, progress=progress, extras=extras, **how)
     return report.tabulate(result), report.summarise(result)
+
+
+def _measure_distances(
+    sources: Sequence[str], presets: Sequence[str], data: Path, settings: list[str], records: Sequence["Record"]
+) -> "Table":
+    from resight import recipe as recipes
+    from resight.evaluate.bench import load_dataset
+    from resight.evaluate.neighbours import tabulate_distances
+
+    return tabulate_distances(load_dataset(recipes.load_many(sources, settings, presets)[0], data), records)
 
 
 def _load_one(sources: Sequence[str], presets: Sequence[str], settings: list[str]) -> "Recipe":

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
+from resight.apps.commands.map_tiles import Attribution, TilesOption, read_tiles
 
 if TYPE_CHECKING:
     from resight.evaluate.records import Record
     from resight.evaluate.table import Table
+    from resight.explain.tiles import Tiles
 
 STYLES = {"best": "bold", "second": "underline"}
 
@@ -32,18 +34,21 @@ def report(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,
+    tiles: TilesOption = "",
+    attribution: Attribution = "",
 ) -> None:
     """Compare evaluations: one table with a row a configuration and a group of columns a data set."""
     from resight.evaluate.records import read_records
     from resight.evaluate.side_by_side import gather_data, tabulate_records
 
+    layer = read_tiles(tiles, attribution)
     records = read_records(files)
     shown = [name.strip() for name in metrics.split(",") if name.strip()]
     table = tabulate_records(gather_data(records, metric, shown), title)
     tables = [table, *list_strata(records, metric)]
     for part in tables:
         print_table(part)
-    write(tables, records, {}, metric, html=html, markdown=markdown, latex=latex)
+    write(tables, records, {}, metric, html=html, markdown=markdown, latex=latex, tiles=layer)
 
 
 def list_strata(records: Sequence["Record"], metric: str) -> list["Table"]:
@@ -73,6 +78,7 @@ def write(
     markdown: Path | None,
     latex: Path | None,
     json: Path | None = None,
+    tiles: "Tiles | None" = None,
 ) -> None:
     """The files that were asked for; `values` are those of the JSON file."""
     from resight.evaluate import table as texts
@@ -80,7 +86,7 @@ def write(
 
     asked: tuple[tuple[Path | None, Callable[[], str]], ...] = (
         (json, lambda: texts.to_json(values)),
-        (html, lambda: render(tables[0], records, metric)),
+        (html, lambda: render(tables[0], records, metric, tiles=tiles)),
         (markdown, lambda: "\n".join(map(texts.to_markdown, tables))),
         (latex, lambda: "\n".join(map(texts.to_latex, tables))),
     )

@@ -7,6 +7,7 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.commands.adding import Json, Set
+from resight.apps.commands.map_tiles import Attribution, TilesOption, read_tiles
 from resight.errors import BoxError, InputError
 from resight.types import Box, Hit
 
@@ -26,18 +27,22 @@ def search(
     near: Annotated[str | None, typer.Option(metavar="LAT,LON,METRES", help="Only images taken near a place.")] = None,
     settings: Set = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that shows the answers.")] = None,
+    tiles: TilesOption = "",
+    attribution: Attribution = "",
     json: Json = False,
 ) -> None:
     """Find the same thing in a collection: which images, where in them, and how sure."""
     region = parse_numbers(box, 4, "--box", BoxError)
     circle = parse_numbers(near, 3, "--near", InputError)
+    layer = read_tiles(tiles, attribution)
     opened = open_to_search(collection, settings)
     answer = opened.ask(image, k, box=region, where=where or (), near=circle)  # type: ignore[arg-type]
     if html:
         from resight.apps.views import make_section
         from resight.explain.page import render_many
 
-        terminal.write_text(html, render_many(f"resight: {image.name}", [make_section(answer, image)]))
+        section = make_section(answer, image)
+        terminal.write_text(html, render_many(f"resight: {image.name}", [section], layer))
     if json:
         return terminal.print_json(
             {

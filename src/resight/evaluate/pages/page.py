@@ -19,6 +19,7 @@ from markupsafe import Markup
 from resight.evaluate.pages.chart import STYLE as CHART_STYLE
 from resight.evaluate.pages.chart import draw
 from resight.evaluate.pages.map_view import MapView, view_map
+from resight.evaluate.pages.place_maps import map_all, map_query
 from resight.evaluate.pages.query_views import QueryView, Thumbnails, view_query
 from resight.evaluate.pages.scatter import STYLE as SCATTER_STYLE
 from resight.evaluate.pages.scatter import Dot, Scatter, draw_scatter
@@ -27,6 +28,9 @@ from resight.evaluate.records import Record
 from resight.evaluate.side_by_side import BYTES, DataColumns, gather_data
 from resight.evaluate.sweeps import draw_sweeps
 from resight.evaluate.table import NOT_MEASURED, Mark, Table, explain_absent, split_figure
+from resight.explain.map_style import SCRIPT as MAP_SCRIPT
+from resight.explain.map_style import STYLE as MAP_STYLE
+from resight.explain.tiles import Tiles
 
 TAGS: dict[Mark | None, str] = {"best": "strong", "second": "u", None: ""}
 MOST_TILES = 6
@@ -54,6 +58,7 @@ class DataView:
     worst: list[QueryView]
     best: list[QueryView]
     map: MapView | None
+    places: Markup | None
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,13 @@ class Setup:
     facts: dict[str, str]
 
 
-def render(table: Table, records: Sequence[Record] = (), metric: str = "", subtitle: str = "") -> str:
-    """`metric` is that of the plots; none: the first."""
+def render(
+    table: Table, records: Sequence[Record] = (), metric: str = "", subtitle: str = "", tiles: Tiles | None = None
+) -> str:
+    """`metric` is that of the plots; none: the first. With `tiles`, the page asks their server for pictures."""
     data = gather_data(records, metric) if records else []
     thumbnails = Thumbnails()
-    views = [_view(part, number, thumbnails, plotted=not table.charts) for number, part in enumerate(data)]
+    views = [_view(part, number, thumbnails, not table.charts, tiles) for number, part in enumerate(data)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -86,16 +93,26 @@ def render(table: Table, records: Sequence[Record] = (), metric: str = "", subti
         absent=explain_absent(table),
         not_measured=NOT_MEASURED,
         setups=[_describe(record) for record in records],
-        chart_style=Markup(CHART_STYLE + SCATTER_STYLE),
+        chart_style=Markup(CHART_STYLE + SCATTER_STYLE + MAP_STYLE),
+        map_script=Markup(MAP_SCRIPT),
+        tile_server=tiles.origin if tiles else "",
     )
 
 
-def _view(part: DataColumns, number: int, thumbnails: Thumbnails, plotted: bool) -> DataView:
+def _view(part: DataColumns, number: int, thumbnails: Thumbnails, plotted: bool, tiles: Tiles | None) -> DataView:
     """A table that has charts of its own, as a curve has, gets no others."""
     shown = max(part.records, key=lambda record: _sortable(record.figures[part.judged].mean))
     examples = shown.evaluation.get("examples") or {}
     mapped = next((record for record in [shown, *part.records] if record.evaluation.get("map")), None)
     metric = examples.get("metric", "")
+    positions = shown.evaluation.get("positions") or {}
+    worst, best = (
+        [
+            view_query(values, metric, thumbnails, map_query(values, positions, f"map-{number}-{kind}-{place}", tiles))
+            for place, values in enumerate(examples.get(kind, ()))
+        ]
+        for kind in ("worst", "best")
+    )
     return DataView(
         part.name,
         f"data-{number}",
@@ -103,9 +120,10 @@ def _view(part: DataColumns, number: int, thumbnails: Thumbnails, plotted: bool)
         [_draw_stratum(stratum) for stratum in draw_strata(part.records, part.judged)],
         shown.label if len(part.records) > 1 else "",
         metric,
-        [view_query(values, metric, thumbnails) for values in examples.get("worst", ())],
-        [view_query(values, metric, thumbnails) for values in examples.get("best", ())],
+        worst,
+        best,
         None if mapped is None else view_map(mapped.evaluation["map"], mapped.label),
+        map_all(shown.evaluation, f"map-{number}", tiles),
     )
 
 

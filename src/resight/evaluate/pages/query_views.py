@@ -11,6 +11,7 @@ from PIL import Image
 
 from resight.data import images
 from resight.errors import ImageError
+from resight.evaluate.pages.place_maps import QueryMap
 from resight.types import Box, ImageRef
 
 SIDE = 280  # of a thumbnail, in pixels
@@ -44,6 +45,7 @@ class QueryView:
     figure: str
     verdict: str
     frames: tuple[Frame, ...]
+    map: QueryMap | None = None
 
 
 @dataclass
@@ -61,11 +63,13 @@ class Thumbnails:
         return self._known[path]
 
 
-def view_query(values: Mapping[str, Any], metric: str, thumbnails: Thumbnails) -> QueryView:
+def view_query(
+    values: Mapping[str, Any], metric: str, thumbnails: Thumbnails, placed: QueryMap | None = None
+) -> QueryView:
     """`values` as examples.py writes them."""
     asked = Frame(values["id"], "Query", "query", thumbnails.find(values["path"]), box=_box(values["box"]))
     answers = [_view_answer(answer, thumbnails) for answer in values["answers"]]
-    return QueryView(values["id"], f"{metric} {values['value']:.3f}", say_verdict(values), (asked, *answers))
+    return QueryView(values["id"], f"{metric} {values['value']:.3f}", say_verdict(values), (asked, *answers), placed)
 
 
 def say_verdict(values: Mapping[str, Any]) -> str:

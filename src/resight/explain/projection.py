@@ -1,0 +1,155 @@
+"""Positions on the Earth → a small flat map: degrees in, metres east and north of its middle out.
+
+Equirectangular about the middle, x = R cos φ₀ (λ − λ₀), y = R (φ − φ₀), with longitudes taken the short way round, so
+that the antimeridian is no edge. Beyond 80° of latitude meridians run together, and the map is azimuthal equidistant
+about its middle instead: distances and directions from there are true. Elsewhere a map of 100 km is true to 1 % up to
+50° of latitude; a wider one is true along the parallel of its middle.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from resight.explain.positions import Position, say_metres
+from resight.geodesy import RADIUS
+
+DEGREE = math.radians(1) * RADIUS  # metres
+POLAR = 80.0
+LEAST_SPAN = 80.0  # metres that a map is wide even where all positions are one
+MARGIN = 0.13  # of the span, on each side, so that marks and labels do not touch the edge
+LINES = 4  # of the grid, about, each way
+NICE = (1.0, 2.0, 5.0)
+WIDE_STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 45.0, 90.0)  # degrees
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What a map shows: `width` × `height` metres about the middle."""
+
+    lat: float  # of the middle
+    lon: float
+    width: float
+    height: float
+
+    @property
+    def polar(self) -> bool:
+        return abs(self.lat) > POLAR
+
+    def place(self, position: Position) -> tuple[float, float]:
+        """Where a position is: shares of the width and of the height, from the upper left."""
+        east, north = _flatten(position, (self.lat, self.lon))
+        return 0.5 + east / self.width, 0.5 - north / self.height
+
+    def bounds(self) -> tuple[float, float, float, float]:
+        """South, west, north, east in degrees; west and east may go beyond 180."""
+        half_lat = self.height / 2 / DEGREE
+        half_lon = self.width / 2 / (DEGREE * math.cos(math.radians(self.lat)))
+        return self.lat - half_lat, self.lon - half_lon, self.lat + half_lat, self.lon + half_lon
+
+
+def fit(positions: Sequence[Position], ratio: float, reach: Sequence[float] = ()) -> Projection:
+    """A map `ratio` times as wide as high that shows them all; `reach` are metres that are to be seen around each."""
+    first = _find_middle(positions)
+    flat = np.array([_flatten(position, first) for position in positions])
+    east, north = ((flat.min(axis=0) + flat.max(axis=0)) / 2).tolist()
+    middle = _unflatten(east, north, first)
+    room = np.array(list(reach) or [0.0] * len(flat))[:, None]
+    half = (np.abs([_flatten(position, middle) for position in positions]) + room).max(axis=0)
+    width = max(LEAST_SPAN, 2 * float(half[0]), 2 * float(half[1]) * ratio) / (1 - 2 * MARGIN)
+    return Projection(*middle, width, width / ratio)
+
+
+def draw_grid(shown: Projection) -> tuple[list[tuple[float, str]], list[tuple[float, str]]]:
+    """Lines down and lines across: their share of the width or height, and what they are called."""
+    if shown.polar:
+        step = round_up(shown.width / LINES)
+        return (
+            [(0.5 + at / shown.width, _say_offset(at, "E", "W")) for at in _multiples(step, shown.width)],
+            [(0.5 - at / shown.height, _say_offset(at, "N", "S")) for at in _multiples(step, shown.height)],
+        )
+    south, west, north, east = shown.bounds()
+    meridians = _list_degrees(west, min(east, west + 360.0))
+    parallels = _list_degrees(max(south, -90.0), min(north, 90.0))
+    return (
+        [(shown.place((shown.lat, lon))[0], _say_degrees(lon, words, "EW")) for lon, words in meridians],
+        [(shown.place((lat, shown.lon))[1], _say_degrees(lat, words, "NS")) for lat, words in parallels],
+    )
+
+
+def round_down(value: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is at most `value`."""
+    power = 10.0 ** math.floor(math.log10(value) + 1e-9)
+    return max(nice * power for nice in NICE if nice * power <= value * (1 + 1e-9))
+
+
+def round_up(value: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is at least `value`."""
+    power = 10.0 ** math.floor(math.log10(value) + 1e-9)
+    return min(nice * power for nice in (*NICE, 10.0) if nice * power >= value * (1 - 1e-9))
+
+
+def _find_middle(positions: Sequence[Position]) -> Position:
+    """The middle on the sphere; of positions all around it, which have none, that of the first."""
+    lat, lon = np.radians(np.array(positions, np.float64)).T
+    x, y, z = (np.cos(lat) * np.cos(lon)).mean(), (np.cos(lat) * np.sin(lon)).mean(), np.sin(lat).mean()
+    if math.hypot(x, y, z) < 1e-9:
+        return positions[0]
+    return math.degrees(math.atan2(z, math.hypot(x, y))), math.degrees(math.atan2(y, x))
+
+
+def _flatten(position: Position, middle: Position) -> tuple[float, float]:
+    """Metres east and north of the middle."""
+    turn = (position[1] - middle[1] + 180) % 360 - 180
+    if abs(middle[0]) <= POLAR:
+        return turn * DEGREE * math.cos(math.radians(middle[0])), (position[0] - middle[0]) * DEGREE
+    phi, phi0, turned = math.radians(position[0]), math.radians(middle[0]), math.radians(turn)
+    east = math.cos(phi) * math.sin(turned)
+    north = math.cos(phi0) * math.sin(phi) - math.sin(phi0) * math.cos(phi) * math.cos(turned)
+    up = math.sin(phi0) * math.sin(phi) + math.cos(phi0) * math.cos(phi) * math.cos(turned)
+    across = math.hypot(east, north)
+    stretch = RADIUS * math.atan2(across, up) / across if across > 1e-15 else 0.0
+    return east * stretch, north * stretch
+
+
+def _unflatten(east: float, north: float, middle: Position) -> Position:
+    """The position so many metres east and north of the middle; longitude within ±180."""
+    phi0, distance = math.radians(middle[0]), math.hypot(east, north) / RADIUS
+    if abs(middle[0]) <= POLAR:
+        lat, lon = middle[0] + north / DEGREE, middle[1] + east / (DEGREE * math.cos(phi0))
+    elif distance == 0:
+        lat, lon = middle
+    else:
+        bearing = math.atan2(east, north)
+        sine = math.sin(phi0) * math.cos(distance) + math.cos(phi0) * math.sin(distance) * math.cos(bearing)
+        lat = math.degrees(math.asin(max(-1.0, min(1.0, sine))))
+        lon = middle[1] + math.degrees(
+            math.atan2(
+                math.sin(bearing) * math.sin(distance) * math.cos(phi0), math.cos(distance) - math.sin(phi0) * sine
+            )
+        )
+    return lat, (lon + 180) % 360 - 180
+
+
+def _list_degrees(low: float, high: float) -> list[tuple[float, str]]:
+    """Round degrees from low to high, longitudes brought back within ±180, with as many digits as the step has."""
+    least = (high - low) / LINES
+    step = round_up(least) if least <= 1 else min(wide for wide in WIDE_STEPS if wide >= least)
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    values = [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    turned = [value if abs(value) <= 180 else (value + 180) % 360 - 180 for value in values]
+    return [(degrees, f"{abs(degrees):.{digits}f}") for degrees in turned]
+
+
+def _say_degrees(degrees: float, words: str, letters: str) -> str:
+    return f"{words}°" if abs(degrees) in (0, 180) else f"{words}° {letters[degrees < 0]}"
+
+
+def _multiples(step: float, span: float) -> Iterator[float]:
+    half = math.floor(span / 2 / step)
+    return (number * step for number in range(-half, half + 1))
+
+
+def _say_offset(metres: float, positive: str, negative: str) -> str:
+    return "0" if metres == 0 else f"{say_metres(abs(metres))} {positive if metres > 0 else negative}"
