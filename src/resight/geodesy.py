@@ -1,4 +1,8 @@
-"""Distances on the Earth."""
+"""Distances and directions on the Earth, as a sphere: degrees in, metres out.
+
+Where points have to be averaged or compared with each other, they go through unit vectors in space: there the poles and
+the antimeridian are points like any other.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,3 +20,27 @@ def metres_between(lat: float, lon: float, lats: ArrayLike, lons: ArrayLike) -> 
     half = np.sin((phi2 - phi1) / 2) ** 2 + np.cos(phi1) * np.cos(phi2) * np.sin((lambda2 - lambda1) / 2) ** 2
     distances: NDArray[np.float64] = 2 * RADIUS * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
     return distances
+
+
+def to_vectors(lats: ArrayLike, lons: ArrayLike) -> NDArray[np.float64]:
+    """Degrees [n] each → unit vectors [n, 3] from the Earth's centre."""
+    phi, lam = np.radians(np.asarray(lats, np.float64)), np.radians(np.asarray(lons, np.float64))
+    return np.stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)], axis=-1)
+
+
+def to_degrees(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Vectors [n, 3] of any length but 0 → latitudes and longitudes [n]."""
+    x, y, z = np.moveaxis(np.asarray(vectors, np.float64), -1, 0)
+    return np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x))
+
+
+def metres_apart(some: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Unit vectors [m, 3] and [n, 3] → great-circle distances [m, n], from the chord c: d = 2 R asin(c / 2)."""
+    # The differences themselves, not 2 - 2⟨a, b⟩: that would lose what is nearer than a few centimetres.
+    squares = sum((some[:, None, axis] - others[None, :, axis]) ** 2 for axis in range(3))
+    return np.asarray(2 * RADIUS * np.arcsin(np.clip(np.sqrt(squares) / 2, 0, 1)))
+
+
+def turn_between(heading: float, headings: ArrayLike) -> NDArray[np.float64]:
+    """How far directions differ, 0 to 180 degrees; NaN where one is not known."""
+    return np.asarray(np.abs((np.asarray(headings, np.float64) - heading + 180) % 360 - 180))

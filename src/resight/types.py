@@ -116,6 +116,8 @@ class Query:
     size: tuple[int, int]  # width and height of the original
     outline: Box  # what is looked for: the box that was given, or the whole image
     descriptors: tuple[Descriptors, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # what is known of it: lat, lon, heading, …
+    patches: Descriptors | None = None  # every patch of it as a token, where an encoder has patches
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,32 @@ class Ranking:
     proof: str = ""  # why the shortlist is exact, or that it is not proven; empty where an index does not say
     regions: Mapping[str, Box] = field(default_factory=dict)  # id → the region that won, where images are cut
     located_by: Mapping[str, str] = field(default_factory=dict)  # id → what its box comes from, see search/locate.py
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Where images were taken; those that nothing is known of are not listed."""
+
+    ids: tuple[str, ...]
+    lats: NDArray[np.float64]  # [n] degrees
+    lons: NDArray[np.float64]  # [n] degrees
+    headings: NDArray[np.float64]  # [n] degrees clockwise from north that the camera looked at; NaN: not known
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class PositionEstimate:
+    """Where a query was taken, from where the images were that it was found in."""
+
+    lat: float
+    lon: float
+    metres: float  # radius that holds the truth with a probability of `coverage`
+    coverage: float = 0.9
+    probability: float = 0.0  # that the place is in the collection, and is this one
+    known: bool = False  # False: "don't know"; lat and lon are then the best guess
+    support: tuple[str, ...] = ()  # ids of the images that it rests on, best first
 
 
 @dataclass(frozen=True)

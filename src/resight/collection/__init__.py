@@ -6,7 +6,7 @@ API and the service all go through it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,10 @@ from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import adding, description
 from resight.collection.adding import AddReport, Progress, Source
-from resight.collection.explaining import TokenExplainer, find_explained_branch, keep_all_patches
+from resight.collection.explaining import TokenExplainer
 from resight.collection.index_cache import open_index
+from resight.collection.patches import find_patch_branch, keep_all_patches, look_at
+from resight.collection.placing import read_positions
 from resight.crops import clip
 from resight.data import images
 from resight.encode.encoder import Encoder
@@ -27,9 +29,24 @@ from resight.lock import writer_lock
 from resight.search import calibration as calibrations
 from resight.search import filters, fusions, rerankers
 from resight.search.pipeline import Pipeline, search
+from resight.search.position import estimate_position, list_best
 from resight.search.shortlist import Shortlister, name_standout
 from resight.store import ImageRecord, Layout, Store
-from resight.types import Box, Branch, Choice, Descriptors, Evidence, Hit, ImageRef, Picture, Query, Ranking, Recipe
+from resight.types import (
+    Box,
+    Branch,
+    Choice,
+    Descriptors,
+    Evidence,
+    Hit,
+    ImageRef,
+    Picture,
+    PositionEstimate,
+    Positions,
+    Query,
+    Ranking,
+    Recipe,
+)
 
 DEFAULT = "sift_tokens"
 Image = str | Path | ImageRef | Picture
@@ -42,6 +59,7 @@ class Answer:
     query: Query
     ranking: Ranking
     hits: tuple[Hit, ...]
+    position: PositionEstimate | None = None  # where the query was taken; None: no positions, or no probabilities
     explainer: TokenExplainer | None = field(default=None, repr=False, compare=False)
 
     def explain(self, hit: Hit) -> Evidence:
@@ -104,7 +122,7 @@ class Collection:
         self.description = made
         self._pipeline: tuple[int, Pipeline] | None = None
         self._searchers: dict[tuple[int, int, str], Searcher] = {}
-        self._patch_encoders: dict[int, Encoder] = {}
+        self._positions: tuple[int, Positions] | None = None
 
     def add(self, *sources: Source, progress: Progress | None = None) -> AddReport:
         """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed."""
@@ -146,17 +164,20 @@ class Collection:
         self._store.refresh()
         allowed = self._filter(chosen) if chosen else None
         ranking = search(query, self.pipeline, k, allowed)
-        return Answer(query, ranking, tuple(self._hits(ranking)), self._explainer(query, image))
+        position = estimate_position(ranking, read_positions(self._store.metadata(list_best(ranking))))
+        return Answer(query, ranking, tuple(self._hits(ranking)), position, self._explainer(query))
 
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
-        picture = read_query(image, None if box else self._encoder.query_side)
+        picture = read_query(image, None if box else self._query_encoder.query_side)
         box = box or picture.ref.box
         if box is not None and len(box) != 4:
             raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
         width, height = picture.size
         outline = (0.0, 0.0, float(width), float(height)) if box is None else clip(box, picture.size, picture.ref.id)
-        rows = adding.encode_region(picture, box, self._encoder, "query")
-        return Query(picture.ref.id, picture.size, outline, rows)
+        count = len(self.recipe.branches)
+        rows = adding.encode_region(picture, box, self._query_encoder, "query")
+        patches = next(iter(rows[count:]), None)
+        return Query(picture.ref.id, picture.size, outline, rows[:count], picture.ref.attributes, patches)
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
         """What is known of the images, all or some."""
@@ -165,6 +186,13 @@ class Collection:
     def descriptors(self, branch: int, ids: Sequence[str] | None = None) -> Iterator[Descriptors]:
         """The stored rows of one branch, a few images at a time."""
         return self._store.descriptors(branch, ids)
+
+    def patches(self, name: str, region: Box | None) -> Descriptors | None:
+        """Every patch of an image, or of a region of it, encoded now; None where that cannot be done."""
+        if self._patch_encoder is None:
+            return None
+        (record,) = self._store.metadata([name])
+        return look_at(record, region, self._patch_encoder)
 
     def searcher(self, branch: int, choice: Choice | None = None) -> Searcher:
         """An index over the stored rows of one branch: opened once for a state of the store, made when missing.
@@ -179,6 +207,13 @@ class Collection:
             current = {known: old for known, old in self._searchers.items() if known[0] == version}
             self._searchers = {**current, key: opened}
         return self._searchers[key]
+
+    def positions(self) -> Positions:
+        """Where the images were taken, of those that have lat and lon: read once for a state of the store."""
+        version = self._store.version
+        if self._positions is None or self._positions[0] != version:
+            self._positions = version, read_positions(self._store.metadata())
+        return self._positions[1]
 
     def __len__(self) -> int:
         return len(self._store)
@@ -213,6 +248,23 @@ class Collection:
         return encoder
 
     @cached_property
+    def _query_encoder(self) -> Encoder:
+        """Of the same networks: it gives the patches of a query, too, from the same pass."""
+        patches = [keep_all_patches(self.recipe.branches[branch]) for branch in self._patch_branches]
+        return Encoder([*self.recipe.branches, *patches], networks=self._encoder.networks)
+
+    @cached_property
+    def _patch_encoder(self) -> Encoder | None:
+        patches = [keep_all_patches(self.recipe.branches[branch]) for branch in self._patch_branches]
+        return Encoder(patches, networks=self._encoder.networks) if patches else None
+
+    @property
+    def _patch_branches(self) -> list[int]:
+        """One, or none."""
+        branch = find_patch_branch(self.recipe.branches)
+        return [] if branch is None else [branch]
+
+    @cached_property
     def _store(self) -> Store:
         choice = self.description.recipe.store
         return stores.build(choice.name, folder=self.path, **choice.settings)
@@ -244,19 +296,9 @@ class Collection:
             shortlisters, chain, calibration, self, self._sizes, fusions.build(fusion.name, **fusion.settings)
         )
 
-    def _explainer(self, query: Query, image: Image) -> TokenExplainer | None:
-        branch = find_explained_branch(self.recipe.branches, query)
-        if branch is None:
-            return None
-        return TokenExplainer(
-            query, branch, self._store, partial(self._patch_encoder, branch), partial(read_query, image)
-        )
-
-    def _patch_encoder(self, branch: int) -> Encoder:
-        if branch not in self._patch_encoders:
-            encoder = Encoder([keep_all_patches(self.recipe.branches[branch])])
-            self._patch_encoders = {**self._patch_encoders, branch: encoder}
-        return self._patch_encoders[branch]
+    def _explainer(self, query: Query) -> TokenExplainer | None:
+        branch = find_patch_branch(self.recipe.branches)
+        return None if branch is None else TokenExplainer(query, branch, self._store, self.patches)
 
     def _sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
         return {record.id: record.size for record in self._store.metadata(ids)} if ids else {}

@@ -21,7 +21,7 @@ from resight.store import ImageRecord, Record, Store
 from resight.types import Attribute, Box, Descriptors, ImageRef, Picture, Role, Skipped
 
 MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
-EXIF = ("lat", "lon")
+EXIF = ("lat", "lon", "heading")
 SMALLEST_BATCH, LARGEST_BATCH = 32, 512
 Source = str | Path | Iterable[ImageRef]
 Progress = Callable[[int, int], None]  # images dealt with so far, images in all

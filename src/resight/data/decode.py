@@ -68,6 +68,7 @@ class Decoded:
     mode: str  # Pillow's name for how the file keeps its pixels: RGB, L, CMYK, I;16, …
     orientation: int  # EXIF, 1 = as stored
     position: tuple[float, float] | None  # EXIF latitude, longitude
+    heading: float | None = None  # EXIF, degrees from north
 
 
 def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Decoded:
@@ -101,7 +102,7 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
         pixels = np.array(upright)
     except Exception as error:
         raise _refuse(name, f"its colours (mode {mode}) cannot be converted to RGB", error) from error
-    return Decoded(pixels, turned_size, mode, orientation, exif.position(block))
+    return Decoded(pixels, turned_size, mode, orientation, exif.position(block), exif.heading(block))
 
 
 def _open(data: bytes, name: str) -> ImageFile.ImageFile:

@@ -1,6 +1,6 @@
-"""EXIF block in, orientation and GPS position out.
+"""EXIF block in, orientation, GPS position and heading out.
 
-The block is a small TIFF file: a header, then directories of 12-byte entries. Only two facts are wanted, so
+The block is a small TIFF file: a header, then directories of 12-byte entries. Only three facts are wanted, so
 they are read here with every offset checked. A block that is cut, wrong or absent gives no facts and no error:
 what a camera wrote about an image never makes the image unreadable.
 """
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 
 ORIENTATION, GPS = 0x0112, 0x8825
-LAT_REF, LAT, LON_REF, LON = 1, 2, 3, 4
+LAT_REF, LAT, LON_REF, LON, DIRECTION = 1, 2, 3, 4, 17
 WIDTHS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 9: 4, 10: 8, 11: 4, 12: 8}  # EXIF type → bytes a value
 NUMBERS = {3: "H", 4: "I", 5: "II", 9: "i", 10: "ii", 11: "f", 12: "d"}
 
@@ -26,14 +26,20 @@ def orientation(block: bytes) -> int:
 
 def position(block: bytes) -> tuple[float, float] | None:
     """Latitude and longitude in degrees, or None when absent or impossible."""
-    order, entries = _read_first_directory(block)
-    pointer = _numbers(order, entries.get(GPS))
-    if not pointer:
-        return None
-    gps = _read_directory(block, int(pointer[0]), order)
+    order, gps = _read_gps(block)
     lat = _degrees(order, gps.get(LAT), gps.get(LAT_REF), b"NS", 90)
     lon = _degrees(order, gps.get(LON), gps.get(LON_REF), b"EW", 180)
     return None if lat is None or lon is None else (lat, lon)
+
+
+def heading(block: bytes) -> float | None:
+    """Degrees from north, clockwise, that the camera looked at, or None when absent or impossible.
+
+    North may be the magnetic one: the few degrees between the two matter to nobody here.
+    """
+    order, gps = _read_gps(block)
+    values = _numbers(order, gps.get(DIRECTION))
+    return values[0] % 360 if values and 0 <= values[0] <= 360 else None  # also None for NaN
 
 
 def strip_prefix(block: bytes) -> bytes:
@@ -50,6 +56,12 @@ def _degrees(order: str, entry: Entry | None, reference: Entry | None, letters: 
     if not math.isfinite(degrees) or not 0 <= degrees <= limit:
         return None
     return -degrees if letter == letters[1:] else degrees
+
+
+def _read_gps(block: bytes) -> tuple[str, Mapping[int, Entry]]:
+    order, entries = _read_first_directory(block)
+    pointer = _numbers(order, entries.get(GPS))
+    return order, _read_directory(block, int(pointer[0]), order) if pointer else {}
 
 
 def _read_first_directory(block: bytes) -> tuple[str, Mapping[int, Entry]]:

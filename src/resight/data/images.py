@@ -65,6 +65,8 @@ def _assemble(ref: ImageRef, data: bytes, decoded: Decoded, modified_ns: int) ->
     if decoded.position and not {"lat", "lon"} & set(ref.attributes):
         lat, lon = decoded.position
         ref = replace(ref, attributes={**ref.attributes, "lat": lat, "lon": lon})
+    if decoded.heading is not None and "heading" not in ref.attributes:
+        ref = replace(ref, attributes={**ref.attributes, "heading": decoded.heading})
     return Picture(ref, decoded.pixels, decoded.size, hashlib.sha256(data).hexdigest(), len(data), modified_ns)
 
 

@@ -38,7 +38,10 @@ def parse_attributes(cells: Mapping[str, Any], place: Place) -> dict[str, Attrib
             degrees = _parse_number(cells[name])
             if degrees is None or abs(degrees) > limit:
                 expected = f"degrees from {-limit:g} to {limit:g}"
-                raise place.refuse(f"{name} out of range", expected, repr(cells[name]), "give decimal degrees")
+                fix = "give decimal degrees"
+                if name == "lat" and degrees is not None and abs(degrees) <= 180 and _may_be_lat(cells["lon"]):
+                    fix = f"lat and lon look swapped: lon is {cells['lon']}, which could be a latitude"
+                raise place.refuse(f"{name} out of range", expected, repr(cells[name]), fix)
             attributes[name] = degrees
     for name, value in cells.items():
         if name not in COLUMNS:
@@ -48,6 +51,11 @@ def parse_attributes(cells: Mapping[str, Any], place: Place) -> dict[str, Attrib
                 )
             attributes[name] = _guess_number(value) if place.file.suffix.lower() == ".csv" else value
     return attributes
+
+
+def _may_be_lat(value: Any) -> bool:
+    degrees = _parse_number(value)
+    return degrees is not None and abs(degrees) <= 90
 
 
 def parse_id(value: Any, place: Place) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.geodesy import metres_between
+from resight.geodesy import metres_between, turn_between
 from resight.types import ImageRef, IntArray
 
 METRES_A_DEGREE = 110_000.0  # of latitude, a little less than the truth, so that no neighbour is lost
@@ -22,20 +22,37 @@ class Places:
     ids: tuple[str, ...]
     lats: NDArray[np.float64]
     lons: NDArray[np.float64]
+    headings: NDArray[np.float64]  # NaN where nothing is known
 
     @classmethod
     def of(cls, refs: Iterable[ImageRef]) -> "Places":
         placed = sorted((ref for ref in refs if "lat" in ref.attributes), key=lambda ref: float(ref.attributes["lat"]))
         lats = np.array([ref.attributes["lat"] for ref in placed], np.float64)
         lons = np.array([ref.attributes["lon"] for ref in placed], np.float64)
-        return cls(tuple(ref.id for ref in placed), lats, lons)
+        headings = np.array([read_heading(ref) for ref in placed], np.float64)
+        return cls(tuple(ref.id for ref in placed), lats, lons, headings)
 
-    def within(self, lat: float, lon: float, metres: float) -> list[str]:
-        """Ids of the images at most so many great-circle metres away."""
+    def within(
+        self, lat: float, lon: float, metres: float, heading: float = np.nan, turn: float | None = None
+    ) -> list[str]:
+        """Ids of the images at most so many great-circle metres away.
+
+        With `turn`, only those whose camera looked at most so many degrees away from `heading`; not where one is not
+        known.
+        """
         margin = metres / METRES_A_DEGREE
         first, last = np.searchsorted(self.lats, (lat - margin, lat + margin + 1e-9))
         distances = metres_between(lat, lon, self.lats[first:last], self.lons[first:last])
-        return [self.ids[first + row] for row in np.flatnonzero(distances <= metres)]
+        same = distances <= metres
+        if turn is not None:
+            same &= turn_between(heading, self.headings[first:last]) <= turn
+        return [self.ids[first + row] for row in np.flatnonzero(same)]
+
+
+def read_heading(ref: ImageRef) -> float:
+    """Degrees from north, clockwise; NaN where they are not known."""
+    heading = ref.attributes.get("heading")
+    return float(heading) if isinstance(heading, (int, float)) and not isinstance(heading, bool) else np.nan
 
 
 @dataclass(frozen=True)

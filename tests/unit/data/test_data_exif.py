@@ -80,6 +80,18 @@ def test_nan_degrees_are_no_position():
     assert exif.position(build_block([], entries, ">")) is None
 
 
+@pytest.mark.parametrize(("degrees", "expected"), [(0, 0.0), (271, 271.0), (360, 0.0), (361, None)])
+def test_the_direction_of_the_camera_is_its_heading(degrees, expected):
+    entry = (17, 5, 1, struct.pack(">II", 10 * degrees, 10))
+    assert exif.heading(build_block([], [*gps_entries(LAT, LON), entry], ">")) == expected
+
+
+def test_a_direction_that_is_no_number_or_not_there_is_none():
+    assert exif.heading(build_block([], [(17, 5, 1, struct.pack(">II", 7, 0))], ">")) is None
+    assert exif.heading(build_block([], gps_entries(LAT, LON), ">")) is None
+    assert exif.heading(b"") is None
+
+
 def test_a_block_cut_anywhere_is_no_error():
     block = build_block([(0x0112, 3, 1, struct.pack(">H", 6))], gps_entries(LAT, LON), ">")
     for length in range(len(block)):

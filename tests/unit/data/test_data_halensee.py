@@ -51,6 +51,13 @@ def test_how_near_the_same_place_is_is_a_setting(root, metres, count):
     assert len(dataset.judgements["query/a.jpg"].grades) == count
 
 
+def test_cameras_may_have_to_look_the_same_way(root):
+    assert len(sets.build("halensee", heading=40.0).load(root).judgements["query/a.jpg"].grades) == 0  # 247.5 and 90
+    assert len(sets.build("halensee", heading=158.0).load(root).judgements["query/a.jpg"].grades) == 2
+    with pytest.raises(RecipeError):
+        sets.build("halensee", heading=181.0)
+
+
 def test_the_folder_that_holds_several_data_sets_will_do(root):
     assert sets.build("halensee").load(root.parent) == sets.build("halensee").load(root)
 

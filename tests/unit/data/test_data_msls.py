@@ -70,6 +70,16 @@ def test_a_subtask_takes_the_images_that_its_column_marks(root):
         load(root, subtask="s2w")
 
 
+def test_a_city_without_images_for_the_subtask_is_left_out(root):
+    for side in ("query", "database"):
+        path = root / "train_val/sf" / side / "subtask_index.csv"
+        path.write_text(path.read_text().replace("True", "False"))
+        dataset = load(root)
+        assert {ref.attributes["city"] for ref in (*dataset.database, *dataset.queries)} == {"cph"}
+    with pytest.raises(ManifestError, match="no image of sf is left"):
+        load(root, cities=["sf"])
+
+
 def test_the_subtask_all_is_read_too_but_not_for_training(root):
     edit(root / "train_val/cph/query/subtask_index.csv", "cphq0,True", "cphq0,False")
     assert "cph/query/cphq0" not in load(root, cities=["cph"]).judgements

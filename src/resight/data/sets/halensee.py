@@ -3,8 +3,9 @@
     root/images.csv             file, role (query or database), lat, lon, heading_deg
     root/query/*.jpg, root/database/*.jpg
 
-The same place is what was taken at most `metres` away, whichever way the camera looked. A query that nothing in the
-database is so near to stays, as a query without positives.
+The same place is what was taken at most `metres` away, whichever way the camera looked; with `heading`, the cameras may
+also differ by at most so many degrees. A query that nothing in the database is so near to stays, as a query without
+positives.
 """
 
 import csv
@@ -16,7 +17,7 @@ import numpy as np
 
 from resight.data.sets import find_root
 from resight.errors import ManifestError
-from resight.geodesy import metres_between
+from resight.geodesy import metres_between, turn_between
 from resight.plugins import check_range
 from resight.types import Dataset, ImageRef, Judgement
 
@@ -27,9 +28,12 @@ COLUMNS = ("file", "role", "lat", "lon", "heading_deg")
 @dataclass(frozen=True)
 class Config:
     metres: float = 25.0
+    heading: float | None = None  # degrees that the cameras of the same place may differ by; None: any
 
     def __post_init__(self) -> None:
         check_range("metres", self.metres, 0)
+        if self.heading is not None:
+            check_range("heading", self.heading, 0, 180)
 
 
 def build(config: Config) -> "HalenseeSource":
@@ -45,12 +49,16 @@ class HalenseeSource:
         photos = [_parse(row, number, root) for number, row in enumerate(_read_rows(root / TABLE), start=2)]
         database = tuple(ref for role, ref in photos if role == "database")
         queries = tuple(ref for role, ref in photos if role == "query")
-        lats, lons = (np.array([ref.attributes[name] for ref in database], np.float64) for name in ("lat", "lon"))
+        lats, lons, headings = (
+            np.array([ref.attributes[name] for ref in database], np.float64) for name in ("lat", "lon", "heading")
+        )
         judgements = {}
         for query in queries:
             distances = metres_between(float(query.attributes["lat"]), float(query.attributes["lon"]), lats, lons)
-            near = np.flatnonzero(distances <= self.config.metres)
-            judgements[query.id] = Judgement({database[row].id: 1 for row in near})
+            same = distances <= self.config.metres
+            if self.config.heading is not None:
+                same &= turn_between(float(query.attributes["heading"]), headings) <= self.config.heading
+            judgements[query.id] = Judgement({database[row].id: 1 for row in np.flatnonzero(same)})
         return Dataset("halensee", database, queries, judgements)
 
 

@@ -3,7 +3,8 @@
 `refs` streams the images of the database, for indexing. What is true of a query, first that applies:
 1. its `positives`;
 2. when it has a label: the database images with the same label;
-3. when it has lat and lon: the database images within `within_metres`.
+3. when it has lat and lon: the database images within `within_metres`, and with `heading` only those whose camera
+   looked at most so many degrees away (attribute `heading`; an image without one is then no positive).
 A query that is in the database too (role `both`) is neither a positive nor a mistake for itself: it is ignored.
 """
 
@@ -14,14 +15,22 @@ from pathlib import Path
 
 from resight.data.manifest_cells import Place
 from resight.data.manifest_rows import SUFFIXES, Row, read_rows
-from resight.data.nearby import Places
+from resight.data.nearby import Places, read_heading
+from resight.data.swapped import refuse_swapped
 from resight.errors import ManifestError
+from resight.plugins import check_range
 from resight.types import Dataset, ImageRef, Judgement
 
 
 @dataclass(frozen=True)
 class Config:
     within_metres: float = 25.0
+    heading: float | None = None  # degrees
+
+    def __post_init__(self) -> None:
+        check_range("within_metres", self.within_metres, 0)
+        if self.heading is not None:
+            check_range("heading", self.heading, 0, 180)
 
 
 def build(config: Config) -> "ManifestSource":
@@ -44,8 +53,9 @@ class ManifestSource:
         for row in rows:
             _check_ids(row, known, path)
             if row.role != "database":
-                judgements[row.ref.id] = _judge(row, labels, places, self.config.within_metres)
+                judgements[row.ref.id] = _judge(row, labels, places, self.config)
         queries = tuple(row.ref for row in rows if row.role != "database")
+        refuse_swapped(places, queries, str(path))
         return Dataset(path.stem, database, queries, judgements)
 
 
@@ -77,14 +87,15 @@ def _check_ids(row: Row, known: frozenset[str], path: Path) -> None:
                 raise Place(path, row.line).refuse(problem, "ids of database rows", repr(id), fix)
 
 
-def _judge(row: Row, labels: Mapping[str, Mapping[str, int]], places: Places, within: float) -> Judgement:
+def _judge(row: Row, labels: Mapping[str, Mapping[str, int]], places: Places, config: Config) -> Judgement:
     id, attributes = row.ref.id, row.ref.attributes
     if row.positives is not None:
         grades: Mapping[str, int] = row.positives
     elif "label" in attributes:
         grades = _Others(labels.get(str(attributes["label"]), {}), id)
     elif "lat" in attributes:
-        near = places.within(float(attributes["lat"]), float(attributes["lon"]), within)
+        lat, lon = float(attributes["lat"]), float(attributes["lon"])
+        near = places.within(lat, lon, config.within_metres, read_heading(row.ref), config.heading)
         grades = {other: 1 for other in near if other != id}
     else:
         grades = {}

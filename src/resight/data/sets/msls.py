@@ -7,8 +7,9 @@
 The same place is what was taken at most `radius` metres away, in the plane of easting and northing, or by great circles
 where a city has lon and lat alone. With `heading`, the cameras may also differ by at most so many degrees. As the
 makers do it: panoramas are left out; queries without a positive are left out; the split "val" takes the images that
-subtask_index.csv marks for `subtask`, "train" takes all of them where the subtask is "all". The cities of the test
-split come without positions. Only the tables are read: `resight data check` tells which images are missing.
+subtask_index.csv marks for `subtask`, "train" takes all of them where the subtask is "all"; a city without queries or
+without images for the subtask is left out. The cities of the test split come without positions. Only the tables are
+read: `resight data check` tells which images are missing.
 """
 
 from collections.abc import Sequence
@@ -79,7 +80,15 @@ class MslsSource:
         config = self.config
         cities = config.cities or CITIES[config.split]
         root = find_root(root, "msls", _name_folder(cities[0]))
-        parts = [_read_city(root / _name_folder(city), config) for city in cities]
+        parts = [part for city in cities if (part := _read_city(root / _name_folder(city), config)).database]
+        if not parts:
+            raise ManifestError(
+                f"no image of {', '.join(cities)} is left for the database",
+                expected=f"images of the subtask {config.subtask!r}"
+                + ("" if config.panoramas else " that are no panoramas"),
+                actual="none",
+                fix="choose another subtask, or panoramas = true",
+            )
         queries = [(query, judgement) for part in parts for query, judgement in part.queries]
         if config.queries:
             queries = _draw(queries, config.queries, np.random.default_rng(config.seed))
@@ -100,13 +109,8 @@ class City:
 def _read_city(folder: Path, config: Config) -> City:
     subtask = config.subtask if config.split != "train" or config.subtask != "all" else None
     database, queries = (read_side(folder / side, subtask, config.panoramas) for side in ("database", "query"))
-    if not database:
-        raise ManifestError(
-            f"no image of {folder} is left for the database",
-            expected=f"images of the subtask {config.subtask!r}{'' if config.panoramas else ' that are no panoramas'}",
-            actual="none",
-            fix="choose another subtask, or panoramas = true",
-        )
+    if not database or not queries:
+        return City((), ())  # it takes no part: its images would be distractors that the makers do not have
     near = _find_near(database, queries, config.radius)
     judged = []
     for query, rows in zip(queries, near, strict=True):

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from resight import plugins
 from resight.index import Searcher
-from resight.types import Choice, Descriptors, Query, Ranking
+from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking
 
 
 class Gallery(Protocol):
@@ -17,6 +17,14 @@ class Gallery(Protocol):
 
     def searcher(self, branch: int, choice: Choice | None) -> Searcher:
         """An index of the rows of a branch, made when it is not there; None: the branch's own."""
+        ...
+
+    def positions(self) -> Positions:
+        """Where the images were taken, as far as that is known."""
+        ...
+
+    def patches(self, name: str, region: Box | None) -> Descriptors | None:
+        """Every patch of an image, or of a region of it, encoded now; None where that cannot be done."""
         ...
 
 

@@ -1,0 +1,206 @@
+"""What the positions of the database add to a ranking, for a query that has none itself; and what its own would add.
+
+The positions are clustered into `k` centroids (`position_clusters`); a centroid's vector is the plain mean of its
+members' vectors.
+
+    a         the members of the centroid that is most like the query come first, then the others, each in their order
+    b         s(x) = alpha · ⟨q, centroid of x's own cluster⟩ + (1 - alpha) · ⟨q, x⟩
+    oracle    only images within `radius` metres of the query's own position stay
+
+With plain means ⟨q, centroid⟩ is the mean over the members of ⟨q, x⟩. So the centroid's similarity is the mean score of
+its members, whatever gives the score: one vector, tokens by late interaction, visual words, several encoders fused.
+The scores are those of the ranking that comes in, which is as deep as `candidates`; a member that is not among them
+counts with the lowest score that is. Up to that many images the mean is exact.
+
+The clusters depend on where k-means starts, and an image at the edge of one is luckier than another: b takes the mean
+of `draws` clusterings, 1 being the formula as it stands; a takes the first.
+
+Images without a position: under b their own score alone, under a behind all others, under oracle they are left out.
+With `heading`, images whose camera looked more than so many degrees away from the query's come behind the others (a, b)
+or are left out (oracle), where both directions are known.
+
+What each branch says changes in the same way, and how far it stands out is found anew, so that verification and
+probability go on from there. Nothing is added to the signals.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import InputError
+from resight.geodesy import metres_between, turn_between
+from resight.plugins import check_range
+from resight.search.position_clusters import cluster_positions
+from resight.search.rerankers import Gallery
+from resight.search.shortlist import standout
+from resight.types import FloatArray, IntArray, Positions, Query, Ranking
+
+UNKNOWN = -1  # the cluster of an image without a position
+MEMBERS = 2  # images a cluster, where k is not said
+GAP = 1e-3  # between scores of images that come first and of those behind them
+
+
+@dataclass(frozen=True)
+class Config:
+    variant: Literal["a", "b", "oracle"] = "b"
+    k: int = 0  # clusters; 0: one for every two images
+    alpha: float = 0.6
+    radius: float = 100.0  # metres; oracle
+    heading: float | None = None  # degrees; None: cameras may look anywhere
+    candidates: int = 10_000
+    draws: int = 5  # clusterings; b
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_range("k", self.k, 0, 1_000_000)
+        check_range("alpha", self.alpha, 0, 1)
+        check_range("radius", self.radius, 0)
+        check_range("candidates", self.candidates, 1, 10_000_000)
+        check_range("draws", self.draws, 1, 1000)
+        check_range("seed", self.seed, 0)
+        if self.heading is not None:
+            check_range("heading", self.heading, 0, 180)
+
+
+def build(config: Config) -> "Gps":
+    return Gps(config)
+
+
+def blend(query: FloatArray, vectors: FloatArray, cluster: IntArray, alpha: float = 0.6) -> FloatArray:
+    """Variant b for query [D] and vectors [n, D] → scores [n]; cluster [n], below 0 where a position is not known."""
+    return blend_scores(np.asarray(vectors @ np.ravel(query), np.float32), np.asarray(cluster, np.int64), alpha)
+
+
+class Gps:
+    def __init__(self, config: Config) -> None:
+        self.candidates = config.candidates
+        self.signals: tuple[str, ...] = ()
+        self._config = config
+        self._clusters: tuple[Positions, tuple[dict[str, int], ...]] | None = None
+
+    def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
+        if not ranking.ids:
+            return ranking
+        positions = gallery.positions()
+        if not len(positions):
+            raise _refuse_unknown("no image of the collection has a position", "lat and lon of the images")
+        away = self._look_away(query, ranking, positions)
+        if self._config.variant == "oracle":
+            near = self._find_near(query, positions)
+            kept = [row for row, name in enumerate(ranking.ids) if name in near and not away[row]]
+            return replace(ranking, ids=tuple(ranking.ids[row] for row in kept), scores=ranking.scores[kept])
+        draws = [Clusters.of(numbers, ranking) for numbers in self._number_clusters(positions)]
+        return self._rescore(ranking, draws, away)
+
+    def _rescore(self, ranking: Ranking, draws: Sequence["Clusters"], away: NDArray[np.bool_]) -> Ranking:
+        best = int(np.argmax(average(ranking.scores, draws[0].cluster, draws[0].sizes)))  # a asks for it
+
+        def change(scores: FloatArray) -> FloatArray:
+            if self._config.variant == "b":
+                alpha = self._config.alpha
+                blended = [blend_scores(scores, draw.cluster, alpha, draw.sizes) for draw in draws]
+                return put_behind(np.mean(blended, axis=0, dtype=np.float32), away)
+            cluster = draws[0].cluster
+            return put_behind(put_behind(put_behind(scores, cluster == UNKNOWN), cluster != best), away)
+
+        scores = change(ranking.scores)
+        order = np.argsort(-scores, kind="stable")
+        signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
+        for part, distance in list_parts(signals[ranking.ids[0]]).items():
+            values = change(np.array([signals[name].get(part, 0.0) for name in ranking.ids], np.float32))
+            for name, value, far in zip(ranking.ids, values.tolist(), standout(values).tolist(), strict=True):
+                signals[name] |= {part: value, distance: far}
+        return replace(ranking, ids=tuple(ranking.ids[row] for row in order), scores=scores[order], signals=signals)
+
+    def _number_clusters(self, positions: Positions) -> tuple[dict[str, int], ...]:
+        """For each draw, id → its cluster; found once for the positions of a collection."""
+        if self._clusters is None or self._clusters[0] is not positions:
+            k = self._config.k or math.ceil(len(positions) / MEMBERS)
+            rng = np.random.default_rng(self._config.seed)
+            draws = self._config.draws if self._config.variant == "b" else 1
+            found = [cluster_positions(positions, k, rng).tolist() for _ in range(draws)]
+            self._clusters = positions, tuple(dict(zip(positions.ids, numbers, strict=True)) for numbers in found)
+        return self._clusters[1]
+
+    def _find_near(self, query: Query, positions: Positions) -> frozenset[str]:
+        lat, lon = (_read_number(query, name) for name in ("lat", "lon"))
+        if math.isnan(lat) or math.isnan(lon):
+            raise _refuse_unknown(
+                f"the query {query.id!r} has no position", 'lat and lon of the query, or variant = "b"'
+            )
+        near = metres_between(lat, lon, positions.lats, positions.lons) <= self._config.radius
+        return frozenset(positions.ids[row] for row in np.flatnonzero(near))
+
+    def _look_away(self, query: Query, ranking: Ranking, positions: Positions) -> NDArray[np.bool_]:
+        """Which images of the ranking [n] look another way than the query."""
+        if self._config.heading is None:
+            return np.zeros(len(ranking.ids), bool)
+        turns = turn_between(_read_number(query, "heading"), positions.headings)
+        away = {name for name, turn in zip(positions.ids, turns, strict=True) if turn > self._config.heading}
+        return np.array([name in away for name in ranking.ids], bool)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """One clustering, as a ranking sees it."""
+
+    cluster: IntArray  # [n] of each image in the ranking
+    sizes: IntArray  # [k] members, in the ranking or not
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int], ranking: Ranking) -> "Clusters":
+        cluster = np.array([numbers.get(name, UNKNOWN) for name in ranking.ids], np.int64)
+        return cls(cluster, np.bincount(np.fromiter(numbers.values(), np.int64, len(numbers))))
+
+
+def blend_scores(scores: FloatArray, cluster: IntArray, alpha: float, sizes: IntArray | None = None) -> FloatArray:
+    """alpha · mean score of x's cluster + (1 - alpha) · x's own, [n]; its own alone where the cluster is below 0."""
+    means = average(scores, cluster, sizes)
+    own = np.asarray(scores, np.float64)
+    centroid = np.where(cluster >= 0, means[cluster] if len(means) else 0, own)
+    return np.asarray(alpha * centroid + (1 - alpha) * own, np.float32)
+
+
+def average(scores: FloatArray, cluster: IntArray, sizes: IntArray | None = None) -> NDArray[np.float64]:
+    """Mean score of each cluster [k]; of `sizes` [k] members, those that are not there have the lowest score."""
+    known = cluster >= 0
+    here = np.bincount(cluster[known], minlength=0 if sizes is None else len(sizes))
+    sums = np.bincount(cluster[known], np.asarray(scores, np.float64)[known], len(here))
+    total = here if sizes is None else sizes
+    lowest = float(scores.min()) if len(scores) else 0.0
+    return np.asarray((sums + (total - here) * lowest) / np.maximum(total, 1))
+
+
+def put_behind(scores: FloatArray, behind: NDArray[np.bool_]) -> FloatArray:
+    """The marked scores [n] moved under the lowest of the others, with their distances as they were."""
+    if not behind.any() or behind.all():
+        return scores
+    gap = max(float(scores[behind].max() - scores[~behind].min()) + GAP, 0.0)
+    return np.asarray(np.where(behind, scores - gap, scores), np.float32)
+
+
+def list_parts(signals: Mapping[str, float]) -> dict[str, str]:
+    """The scores of branches among the signals of an image, each with the name of how far it stands out."""
+    names = list(signals)
+    if "standout" in names:  # a single branch: its score is written just before
+        place = names.index("standout")
+        return {names[place - 1]: "standout"} if place else {}
+    return {name: f"{name}_standout" for name in names if f"{name}_standout" in signals}
+
+
+def _read_number(query: Query, name: str) -> float:
+    value = query.attributes.get(name)
+    return float(value) if isinstance(value, (int, float)) else math.nan
+
+
+def _refuse_unknown(problem: str, expected: str) -> InputError:
+    return InputError(
+        f"GPS cannot help: {problem}",
+        expected=expected,
+        actual="no lat and lon in EXIF or manifest",
+        fix='add a manifest with columns lat and lon, or take the reranker "gps" out of the recipe',
+    )
