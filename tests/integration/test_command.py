@@ -10,7 +10,7 @@ import pytest
 from running import run
 from scenes import box_around, draw_scene, hang, overlap, write_jpeg
 
-HIT = ["id", "path", "score", "probability", "box", "attributes", "stages"]
+HIT = ["id", "path", "score", "probability", "box", "attributes", "stages", "located_by"]
 
 
 def test_a_slanted_view_finds_its_scene_and_the_part_of_it(indexed: Path, view: Path) -> None:

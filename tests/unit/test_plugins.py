@@ -159,7 +159,7 @@ def test_a_refused_choice_is_answered_with_the_valid_ones():
     [
         ("resight.index", "hnsw", {"links": 1}),
         ("resight.index", "inverted", {"threshold": 2.0}),
-        ("resight.search.rerankers", "geometry", {"candidates": 0}),
+        ("resight.search.rerankers", "geometry", {"candidates": -1}),
         ("resight.search.rerankers", "geometry", {"ratio": float("nan")}),
         ("resight.encode.backbones", "sift", {"max_side": 0}),
     ],
