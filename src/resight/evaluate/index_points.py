@@ -24,6 +24,7 @@ TUNABLE = ("exact", "hnsw", TUNED)  # indexes over the same kind of rows
 SEARCHING = frozenset({"nprobe", "refine", "match"})  # settings that do not change what is on disk
 SIZES = (16, 32, 64)  # parts of a row, at most
 WORDS: Mapping[str, Callable[[Any], str]] = {
+    "dimensions": lambda count: f"whitened to {count}" if count else "",
     "rotation": lambda on: "OPQ" if on else "",
     "fast": lambda on: "fast" if on else "",
     "train_on": lambda rows: f"of {rows}",
@@ -47,6 +48,7 @@ class Grid:
     """Every combination is a point; an empty list leaves the setting as the recipe or the index has it."""
 
     m: tuple[int, ...] = ()  # empty: the largest divisors of the dimensions up to 16, 32 and 64
+    dimensions: tuple[int, ...] = ()  # to which rows are whitened and cut first; 0: as they are
     nlist: tuple[int, ...] = (0,)
     nbits: tuple[int, ...] = (8,)
     nprobe: tuple[int, ...] = (8, 32, 128)
@@ -136,7 +138,7 @@ def list_choices(grid: Grid, base: Choice, dimensions: int) -> list[Choice]:
     shared = {key: value for key, value in base.settings.items() if key == "match"}
     bits = [{"nbits": bits, "fast": False} for bits in grid.nbits] + [{"nbits": 4, "fast": True}] * grid.fast
     axes: list[Sequence[Mapping[str, Any]]] = [
-        [{"m": m} for m in grid.m or choose_parts(dimensions)],
+        _list_sizes(grid, settings.get("dimensions") or dimensions, dimensions),
         [{"nlist": nlist} for nlist in grid.nlist],
         bits,
         [{"rotation": on} for on in ((False, True) if grid.rotation else ())],
@@ -149,6 +151,17 @@ def list_choices(grid: Grid, base: Choice, dimensions: int) -> list[Choice]:
         for parts in itertools.product(*(axis for axis in axes if axis))
     ]
     return [Choice("exact", shared), *(Choice(TUNED, {**settings, **shared, **point}) for point in points)]
+
+
+def _list_sizes(grid: Grid, usual: int, dimensions: int) -> list[Mapping[str, Any]]:
+    """Dimensions and parts of a row; the parts have to divide what is left of it."""
+    if not grid.dimensions:
+        return [{"m": m} for m in grid.m or choose_parts(usual)]
+    return [
+        {"dimensions": cut, "m": m}
+        for cut in grid.dimensions
+        for m in grid.m or choose_parts(min(cut or dimensions, dimensions))
+    ]
 
 
 def choose_parts(dimensions: int) -> list[int]:

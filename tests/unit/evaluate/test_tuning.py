@@ -103,3 +103,12 @@ def test_quality_without_truth_is_the_share_of_the_exact_answer() -> None:
     assert [one.values["recall_fraction@2"] for one in judged] == [1.0, 0.5, 0.0]
     assert [one.best_id for one in judged] == ["a", "a", "x"]
     assert all(one.seconds >= 0 and one.query_id == "q" for one in judged)
+
+
+def test_rows_are_cut_into_parts_of_what_whitening_leaves():
+    grid = Grid(dimensions=(0, 24), nprobe=(4,))
+    choices = list_choices(grid, Choice("exact"), 40)[1:]
+    assert [(one.settings["dimensions"], one.settings["m"]) for one in choices] == [
+        (0, 10), (0, 20), (0, 40), (24, 12), (24, 24),
+    ]  # fmt: skip
+    assert "whitened to 24" in name_choices(choices)[-1]

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,25 @@ def test_without_a_row_for_each_dimension_nothing_is_rotated(tmp_path: Path):
     searcher: Any = plugin.create(cut(few, 20), tmp_path / "index")
     assert searcher.layout.trained_on == 20 < DIMENSIONS
     assert searcher.search(global_rows("q", few.vectors[:1]), 1).ids == ("0000",)
+
+
+def test_rows_that_have_much_in_common_are_told_apart_once_they_are_whitened(tmp_path: Path):
+    rows = cluster_rows()
+    common = rows.vectors + 4 * np.ones(DIMENSIONS, np.float32) / np.sqrt(DIMENSIONS)
+    alike = replace(rows, vectors=(common / np.linalg.norm(common, axis=1, keepdims=True)).astype(np.float32))
+    (tmp_path / "exact").mkdir()
+    truth = index.build("exact").create(cut(alike, 100), tmp_path / "exact")
+    recalls = {}
+    for dimensions in (0, 16):
+        searcher = create(tmp_path / str(dimensions), alike, m=8, nlist=1, keep="none", dimensions=dimensions)
+        recalls[dimensions] = sum(
+            len(set(searcher.search(query, 10).ids) & set(truth.search(query, 10).ids))
+            for query in (global_rows("q", alike.vectors[row][None]) for row in range(0, 400, 20))
+        )
+    assert recalls[16] > recalls[0]
+    assert searcher.bytes_uncompressed == 4 * len(alike) * DIMENSIONS
+
+
+def test_one_row_cannot_tell_how_to_whiten(tmp_path: Path):
+    searcher = create(tmp_path / "index", cluster_rows(1), dimensions=8, m=4)
+    assert searcher.search(global_rows("q", cluster_rows(1).vectors[:1]), 3).ids == ("0000",)

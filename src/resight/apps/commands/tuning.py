@@ -25,6 +25,12 @@ def tune(
         str,
         typer.Option(help="Parts of a row; else divisors of its dimensions.", show_default=False, rich_help_panel=AXES),
     ] = "",
+    dimensions: Annotated[
+        str,
+        typer.Option(
+            help="Whiten rows to so many dimensions first; 0: as they are.", show_default=False, rich_help_panel=AXES
+        ),
+    ] = "",
     nlist: Annotated[str, typer.Option(help="Lists; 0: from the number of rows.", rich_help_panel=AXES)] = "0",
     nbits: Annotated[str, typer.Option(help="Bits of a part.", rich_help_panel=AXES)] = "8",
     nprobe: Annotated[str, typer.Option(help="Lists that a search looks into.", rich_help_panel=AXES)] = "8,32,128",
@@ -87,6 +93,7 @@ def tune(
 
     grid = Grid(
         m=_read_numbers(m, "m"),
+        dimensions=_read_numbers(dimensions, "dimensions"),
         nlist=_read_numbers(nlist, "nlist"),
         nbits=_read_numbers(nbits, "nbits"),
         nprobe=_read_numbers(nprobe, "nprobe"),
