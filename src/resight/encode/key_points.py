@@ -1,11 +1,30 @@
 """Key points [n, 4] (x, y, size, angle) as a detector gives them → in a settled order, in pixels of the original."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.types import FloatArray
+from resight.errors import RecipeError
+from resight.types import Features, FloatArray, Picture
+
+Detect = Callable[[Picture], tuple[FloatArray, NDArray[Any]]]  # points [n, 4] and what describes them [n, D]
+
+
+def extract_each(pictures: Sequence[Picture], scale: float, method: str, detect: Detect) -> Iterator[Features]:
+    """The Features of each picture by itself; `method` is what the detector is called."""
+    if scale != 1:
+        raise RecipeError(
+            f"{method} looks at all scales itself",
+            expected="scale 1",
+            actual=f"scale {scale:g}",
+            fix="drop the transform multiscale from this branch",
+        )
+    for picture in pictures:
+        points, descriptors = detect(picture)
+        sizes = np.array([picture.size], dtype=np.int32)
+        yield Features((picture.ref.id,), descriptors[None], sizes, points=points[None])
 
 
 def order_strongest(points: FloatArray, responses: Sequence[float] | NDArray[np.floating]) -> NDArray[np.intp]:

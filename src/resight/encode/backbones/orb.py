@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from resight.encode.backbones import About
 from resight.encode.backbones.sift import reduce_to
-from resight.encode.key_points import order_strongest, scale_back
-from resight.errors import RecipeError
+from resight.encode.key_points import extract_each, order_strongest, scale_back
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -45,21 +44,7 @@ class Orb:
         self._side = config.max_side
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
-        if scale != 1:
-            raise RecipeError(
-                "ORB looks at all scales itself",
-                expected="scale 1",
-                actual=f"scale {scale:g}",
-                fix="drop the transform multiscale from this branch",
-            )
-        for picture in pictures:
-            points, codes = self._detect(picture)
-            yield Features(
-                ids=(picture.ref.id,),
-                patches=codes[None],
-                points=points[None],
-                sizes=np.array([picture.size], dtype=np.int32),
-            )
+        return extract_each(pictures, scale, "ORB", self._detect)
 
     def _detect(self, picture: Picture) -> tuple[FloatArray, NDArray[np.uint8]]:
         grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._side)

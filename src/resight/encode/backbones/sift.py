@@ -12,8 +12,7 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.key_points import order_strongest, scale_back
-from resight.errors import RecipeError
+from resight.encode.key_points import extract_each, order_strongest, scale_back
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -47,21 +46,7 @@ class Sift:
         self._contrast = config.contrast
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
-        if scale != 1:
-            raise RecipeError(
-                "SIFT looks at all scales itself",
-                expected="scale 1",
-                actual=f"scale {scale:g}",
-                fix="drop the transform multiscale from this branch",
-            )
-        for picture in pictures:
-            points, descriptors = self._detect(picture)
-            yield Features(
-                ids=(picture.ref.id,),
-                patches=descriptors[None],
-                points=points[None],
-                sizes=np.array([picture.size], dtype=np.int32),
-            )
+        return extract_each(pictures, scale, "SIFT", self._detect)
 
     def _detect(self, picture: Picture) -> tuple[FloatArray, FloatArray]:
         grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._side)

@@ -13,8 +13,8 @@ import numpy as np
 
 from resight.encode.backbones import About
 from resight.encode.backbones.sift import reduce_to
-from resight.encode.key_points import order_strongest, scale_back
-from resight.errors import MissingExtra, RecipeError
+from resight.encode.key_points import extract_each, order_strongest, scale_back
+from resight.errors import MissingExtra
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -64,21 +64,7 @@ class Surf:
         self._mahotas = mahotas
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
-        if scale != 1:
-            raise RecipeError(
-                "SURF looks at all scales itself",
-                expected="scale 1",
-                actual=f"scale {scale:g}",
-                fix="drop the transform multiscale from this branch",
-            )
-        for picture in pictures:
-            points, descriptors = self._detect(picture)
-            yield Features(
-                ids=(picture.ref.id,),
-                patches=descriptors[None],
-                points=points[None],
-                sizes=np.array([picture.size], dtype=np.int32),
-            )
+        return extract_each(pictures, scale, "SURF", self._detect)
 
     def _detect(self, picture: Picture) -> tuple[FloatArray, FloatArray]:
         grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._config.max_side)
