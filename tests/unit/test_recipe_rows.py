@@ -228,7 +228,7 @@ def test_labels_that_clash_are_whole_names() -> None:
         recipe.label_all([made[3], made[3]])
 
 
-# Rows of the tables: CraterBench-R 5, 6 and 7; the study of MSLS London 7 and 12; Patchify 4.
+# Rows of the tables: CraterBench-R 5, 6 and 7; the study of MSLS London 7 and 12; Patchify 4, 8 and 9.
 @pytest.mark.parametrize(
     ("name", "count", "encoders"),
     [
@@ -237,7 +237,7 @@ def test_labels_that_clash_are_whole_names() -> None:
         ("craterbench/cnn", 11, 8),
         ("msls_london/backbones", 5 + 4 + 5 + 4 + 1, 19),
         ("msls_london/pooling", 13 * 5, 13),
-        ("patchify/encoders", 8, 8),
+        ("patchify/encoders", 8 * 4, 8),
     ],
 )
 def test_every_row_of_a_papers_table_is_a_row_of_its_recipe(name: str, count: int, encoders: int) -> None:
@@ -259,7 +259,7 @@ def test_every_row_of_a_papers_table_is_a_row_of_its_recipe(name: str, count: in
         ("msls_london/backbones", "CLIP-L/14 (Mean-noCLS)", "clip_vitl14", {"pooling": "mean"}),
         ("msls_london/pooling", "vitl16, Max", "dinov3_vitl16", {"pooling": "max", "include_cls": True}),
         ("msls_london/pooling", "convnext-tiny, WoCLS", "dinov3_convnext_tiny", {"pooling": "mean"}),
-        ("patchify/encoders", "DINOv2", "dinov2_vitl14", {"pooling": "cls"}),
+        ("patchify/encoders", "DINOv2, grid level=2", "dinov2_vitl14", {"pooling": "cls"}),
     ],
 )
 def test_a_row_is_the_network_and_the_pooling_of_the_paper(

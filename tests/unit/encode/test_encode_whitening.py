@@ -236,5 +236,6 @@ def test_a_text_and_a_missing_file_are_no_whitenings(tmp_path: Path):
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error_of_storage(tmp_path: Path):
+    (tmp_path / "taken").touch()
     with pytest.raises(StorageError):
-        whitenings.save(learn_pca(lambda: [CROSS]), tmp_path / "missing" / "w.npz")
+        whitenings.save(learn_pca(lambda: [CROSS]), tmp_path / "taken" / "w.npz")
