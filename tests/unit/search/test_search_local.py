@@ -1,15 +1,15 @@
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from token_rows import Shelf
 
 from resight.errors import InputError, MissingWeights, RecipeError, SpaceMismatch
-from resight.index import Searcher
 from resight.search import rerankers, scorers
 from resight.search.rerankers.local import Config, Local
 from resight.search.scorers.transformer import find_places
-from resight.types import Choice, Descriptors, Query, Ranking
+from resight.types import Descriptors, Query, Ranking
 
 WIDTH = 2
 
@@ -37,18 +37,6 @@ def write_weights(path: Path, **changed: np.ndarray) -> Path:
     }
     np.savez(path, **{**weights, **changed})
     return path
-
-
-class Shelf:
-    def __init__(self, *images: Descriptors) -> None:
-        self._images = {image.ids[0]: image for image in images}
-
-    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
-        assert branch == 0
-        return (self._images[name] for name in ids)
-
-    def searcher(self, branch: int, choice: Choice | None) -> Searcher:
-        raise AssertionError(f"the scorer reads tokens: {branch}, {choice}")
 
 
 class Count:

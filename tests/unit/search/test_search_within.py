@@ -1,13 +1,13 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from token_rows import Shelf
 
 from resight.errors import RecipeError
-from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.rerankers.late import keep_inside
-from resight.types import Choice, Descriptors, Query, Ranking
+from resight.types import Descriptors, Query, Ranking
 
 AXES = np.eye(3, dtype=np.float32)
 
@@ -23,18 +23,6 @@ def lay(name: str, vectors: np.ndarray, middles: Sequence[tuple[float, float]]) 
         boxes=own + np.array([-50, -50, 50, 50], np.float32),
         seeds=own,
     )
-
-
-class Shelf:
-    def __init__(self, *images: Descriptors) -> None:
-        self._images = {image.ids[0]: image for image in images}
-
-    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
-        assert branch == 0
-        return (self._images[name] for name in ids)
-
-    def searcher(self, branch: int, choice: Choice | None) -> Searcher:
-        raise AssertionError(f"no index knows where tokens lie: {branch}, {choice}")
 
 
 def ask(*images: Descriptors, regions: dict, **settings: object) -> Ranking:

@@ -21,8 +21,7 @@ import numpy as np
 
 from resight.encode.backbones.onnx import choose_output, find_input
 from resight.encode.corner_input import fit_longest, place_in_corner
-from resight.encode.descriptors.regions.onnx_detector import check_names, run
-from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.onnx_session import check_names, hash_model, read_model, run, start
 from resight.encode.preprocess import make_statistics
 from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit, make_proposals, place
 from resight.plugins import check_range

@@ -7,16 +7,15 @@ centre, width and height. The input shows the picture bent to its size ("squash"
 ("corner").
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from resight.encode.backbones.onnx import find_input
 from resight.encode.corner_input import place_in_corner
-from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.onnx_session import check_names, hash_model, read_model, run, start
 from resight.encode.preprocess import make_statistics, prepare
 from resight.encode.region_boxes import USUAL_FINEST, Form, Proposals, limit, place
 from resight.errors import RecipeError
@@ -105,27 +104,3 @@ def read_rows(boxes: FloatArray, scores: FloatArray | None) -> Proposals:
             fix="set boxes and scores to the names of other outputs",
         )
     return Proposals(np.asarray(rows, np.float32), np.asarray(best, np.float32))
-
-
-def check_names(wanted: Sequence[str], found: Sequence[str], file: str, what: str) -> None:
-    missing = [name for name in wanted if name not in found]
-    if missing:
-        raise RecipeError(
-            f"{file} has no {', '.join(missing)} among its {what}",
-            expected=", ".join(wanted),
-            actual=", ".join(found),
-            fix="correct the names in the settings, or choose another file",
-        )
-
-
-def run(session: Any, outputs: Sequence[str], inputs: dict[str, Any]) -> list[Any]:
-    try:
-        found: list[Any] = session.run(list(outputs), inputs)
-    except Exception as error:  # onnxruntime's own exceptions have no public common class
-        raise RecipeError(
-            "the network does not take what it is given",
-            expected=", ".join(f"{value.name} {value.shape}" for value in session.get_inputs()),
-            actual=str(error).partition("\n")[0],
-            fix="check the settings, above all size",
-        ) from error
-    return found

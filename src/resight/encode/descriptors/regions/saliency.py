@@ -14,7 +14,7 @@ import numpy as np
 from resight.encode.backbones import onnx_vit
 from resight.encode.backbones.onnx import choose_output, find_input
 from resight.encode.map_regions import box_parts, space_thresholds
-from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.onnx_session import hash_model, read_model, run, start
 from resight.encode.preprocess import choose_input, make_statistics, prepare
 from resight.encode.region_boxes import USUAL_FINEST, Proposals
 from resight.errors import RecipeError
@@ -74,15 +74,7 @@ class Saliency:
         return box_parts(self._run(planes), covers, space_thresholds(config.thresholds), config.least, config.most)
 
     def _run(self, planes: FloatArray) -> FloatArray:
-        try:
-            (values,) = self._session.run([self._output], {self._input: planes})
-        except Exception as error:  # onnxruntime's own exceptions have no public common class
-            raise RecipeError(
-                f"the saliency network does not take pictures of {planes.shape[3]} × {planes.shape[2]} pixels",
-                expected="an input [1, 3, height, width] of float32",
-                actual=str(error).partition("\n")[0],
-                fix="set size to the one that the file was exported with",
-            ) from error
+        (values,) = run(self._session, [self._output], {self._input: planes})
         if values.ndim not in (3, 4) or values.shape[:-2] not in ((1,), (1, 1)):
             raise RecipeError(
                 f"the output {self._output!r} is no map",
