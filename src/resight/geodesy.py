@@ -4,10 +4,30 @@ Where points have to be averaged or compared with each other, they go through un
 the antimeridian are points like any other.
 """
 
+from collections.abc import Mapping
+from math import isfinite
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from resight.types import Attribute
+
 RADIUS = 6_371_008.8  # metres, the mean radius
+Position = tuple[float, float]  # latitude and longitude in degrees
+
+
+def find_position(attributes: Mapping[str, Attribute]) -> Position | None:
+    """Latitude and longitude of an image, where both are known and possible."""
+    lat, lon = find_number(attributes, "lat"), find_number(attributes, "lon")
+    return None if lat is None or lon is None or abs(lat) > 90 or abs(lon) > 180 else (lat, lon)
+
+
+def find_number(attributes: Mapping[str, Attribute], name: str) -> float | None:
+    """An attribute that is a finite number."""
+    value = attributes.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        return None
+    return float(value)
 
 
 def metres_between(lat: float, lon: float, lats: ArrayLike, lons: ArrayLike) -> NDArray[np.float64]:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from resight.geodesy import find_number, find_position
 from resight.search import sequences, tracking
 from resight.store import ImageRecord
-from resight.types import Attribute, PositionEstimate, Positions, Ranking
+from resight.types import PositionEstimate, Positions, Ranking
 
 if TYPE_CHECKING:
     from resight.collection import Collection, Image
@@ -20,10 +21,10 @@ def read_positions(records: Iterable[ImageRecord]) -> Positions:
     ids: list[str] = []
     places: list[list[float]] = []
     for record in records:
-        lat, lon, heading = (_read_number(record.attributes.get(name)) for name in ("lat", "lon", "heading"))
-        if abs(lat) <= 90 and abs(lon) <= 180:  # also false for NaN
+        if (position := find_position(record.attributes)) is not None:
+            heading = find_number(record.attributes, "heading")
             ids.append(record.id)
-            places.append([lat, lon, heading])
+            places.append([*position, np.nan if heading is None else heading])
     lats, lons, headings = np.array(places, np.float64).reshape(-1, 3).T
     return Positions(tuple(ids), lats, lons, headings)
 
@@ -49,9 +50,5 @@ def follow_order(
 
 
 def _sort_key(record: ImageRecord) -> tuple[str, float, str]:
-    frame = _read_number(record.attributes.get("frame"))
-    return str(record.attributes.get("sequence", "")), 0.0 if np.isnan(frame) else frame, record.id
-
-
-def _read_number(value: Attribute | None) -> float:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else np.nan
+    attributes = record.attributes
+    return str(attributes.get("sequence", "")), find_number(attributes, "frame") or 0.0, record.id

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.evaluate.records import Record
 from resight.evaluate.table import Table
-from resight.geodesy import metres_between
+from resight.geodesy import find_position, metres_between
 from resight.types import Dataset, ImageRef
 
 NEIGHBOURS = (1, 5, 8, 10, 20)
@@ -76,11 +76,8 @@ def measure_answers(record: Record, queries: Mapping[str, Place], images: Mappin
 
 def find_places(refs: Sequence[ImageRef]) -> dict[str, Place]:
     """id → latitude and longitude, of the images that have them."""
-    return {
-        ref.id: (float(ref.attributes["lat"]), float(ref.attributes["lon"]))
-        for ref in refs
-        if {"lat", "lon"} <= ref.attributes.keys()
-    }
+    found = {ref.id: find_position(ref.attributes) for ref in refs}
+    return {name: position for name, position in found.items() if position is not None}
 
 
 def _say(distances: Distances) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from resight.evaluate.results import RunResult, Spot
-from resight.explain.positions import find_number, find_position
+from resight.geodesy import find_number, find_position
 from resight.types import Dataset, ImageRef
 
 

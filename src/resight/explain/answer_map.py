@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from resight.explain.map import Mark, draw_map
-from resight.explain.positions import find_number, find_position, measure, say_metres, say_position
+from resight.explain.positions import measure, say_metres, say_position
 from resight.explain.tiles import Tiles
 from resight.explain.wording import say_chance, say_verdict
+from resight.geodesy import find_number, find_position
 from resight.types import Attribute, Hit, PositionEstimate
 
 

@@ -13,10 +13,11 @@ from math import hypot, sqrt
 import jinja2
 from markupsafe import Markup
 
-from resight.explain.positions import Position, measure, say_metres, say_position
+from resight.explain.positions import measure, say_metres, say_position
 from resight.explain.projection import Projection, draw_grid, fit, round_down
 from resight.explain.spread import spread
 from resight.explain.tiles import Tiles, list_tiles
+from resight.geodesy import Position
 
 RATIO = 4 / 3  # width to height; the style has it too
 BAR = 0.3  # of the width, that the scale bar takes at most

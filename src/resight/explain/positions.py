@@ -1,26 +1,6 @@
-"""Positions on the Earth: attributes of images in, latitude and longitude out; and how distances are written."""
+"""How positions on the Earth, and the distances between them, are written for a reader."""
 
-from collections.abc import Mapping
-from math import isfinite
-
-from resight.geodesy import metres_between
-from resight.types import Attribute
-
-Position = tuple[float, float]  # latitude and longitude in degrees
-
-
-def find_position(attributes: Mapping[str, Attribute]) -> Position | None:
-    """Latitude and longitude of an image, where both are known and possible."""
-    lat, lon = find_number(attributes, "lat"), find_number(attributes, "lon")
-    return None if lat is None or lon is None or abs(lat) > 90 or abs(lon) > 180 else (lat, lon)
-
-
-def find_number(attributes: Mapping[str, Attribute], name: str) -> float | None:
-    """An attribute that is a finite number."""
-    value = attributes.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-        return None
-    return float(value)
+from resight.geodesy import Position, metres_between
 
 
 def measure(first: Position, second: Position) -> float:

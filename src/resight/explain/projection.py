@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resight.explain.positions import Position, say_metres
-from resight.geodesy import RADIUS
+from resight.explain.positions import say_metres
+from resight.geodesy import RADIUS, Position
 
 DEGREE = math.radians(1) * RADIUS  # metres
 POLAR = 80.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resight.errors import InputError
-from resight.geodesy import metres_between
+from resight.geodesy import find_position, metres_between
 from resight.types import Attribute
 
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -51,10 +51,10 @@ class Circle:
     metres: float
 
     def holds(self, attributes: Mapping[str, Attribute]) -> bool:
-        lat, lon = attributes.get("lat"), attributes.get("lon")
-        if not isinstance(lat, (int, float)) or not isinstance(lon, (int, float)):
-            return False
-        return bool(metres_between(self.lat, self.lon, [lat], [lon])[0] <= self.metres)
+        position = find_position(attributes)
+        return position is not None and bool(
+            metres_between(self.lat, self.lon, [position[0]], [position[1]])[0] <= self.metres
+        )
 
 
 Filter = Condition | Circle

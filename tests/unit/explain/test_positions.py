@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from resight.explain.positions import find_number, find_position, measure, say_metres, say_position
+from resight.explain.positions import measure, say_metres, say_position
+from resight.geodesy import find_number, find_position
 
 
 @pytest.mark.parametrize(

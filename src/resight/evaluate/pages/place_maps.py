@@ -11,8 +11,9 @@ import numpy as np
 from markupsafe import Markup
 
 from resight.explain.map import Mark, draw_map
-from resight.explain.positions import Position, measure, say_metres
+from resight.explain.positions import measure, say_metres
 from resight.explain.tiles import Tiles
+from resight.geodesy import Position
 
 MOST = 2000  # queries on one map; of more, every second, third, …
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.geodesy import metres_between, turn_between
+from resight.geodesy import find_number, find_position, metres_between, turn_between
 from resight.plugins import check_range
 from resight.search.position_clusters import cluster_positions
 from resight.search.rerankers import Gallery
@@ -127,19 +127,20 @@ class Gps:
         return self._clusters[1]
 
     def _find_near(self, query: Query, positions: Positions) -> frozenset[str]:
-        lat, lon = (_read_number(query, name) for name in ("lat", "lon"))
-        if math.isnan(lat) or math.isnan(lon):
+        position = find_position(query.attributes)
+        if position is None:
             raise _refuse_unknown(
                 f"the query {query.id!r} has no position", 'lat and lon of the query, or variant = "b"'
             )
-        near = metres_between(lat, lon, positions.lats, positions.lons) <= self._config.radius
+        near = metres_between(*position, positions.lats, positions.lons) <= self._config.radius
         return frozenset(positions.ids[row] for row in np.flatnonzero(near))
 
     def _look_away(self, query: Query, ranking: Ranking, positions: Positions) -> NDArray[np.bool_]:
         """Which images of the ranking [n] look another way than the query."""
         if self._config.heading is None:
             return np.zeros(len(ranking.ids), bool)
-        turns = turn_between(_read_number(query, "heading"), positions.headings)
+        heading = find_number(query.attributes, "heading")
+        turns = turn_between(math.nan if heading is None else heading, positions.headings)
         away = {name for name, turn in zip(positions.ids, turns, strict=True) if turn > self._config.heading}
         return np.array([name in away for name in ranking.ids], bool)
 
@@ -190,11 +191,6 @@ def list_parts(signals: Mapping[str, float]) -> dict[str, str]:
         place = names.index("standout")
         return {names[place - 1]: "standout"} if place else {}
     return {name: f"{name}_standout" for name in names if f"{name}_standout" in signals}
-
-
-def _read_number(query: Query, name: str) -> float:
-    value = query.attributes.get(name)
-    return float(value) if isinstance(value, (int, float)) else math.nan
 
 
 def _refuse_unknown(problem: str, expected: str) -> InputError:
