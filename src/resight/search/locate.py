@@ -2,7 +2,8 @@
 
 With a verified transform: the query's outline through it. With a fundamental matrix, which maps points to lines: the
 box around the matched points. Without either, for an image that was compared by tokens: the area that they support
-best.
+best. Where images are cut into regions, the one that won, or what a closer look made of it, stays without a transform.
+`located_by` tells which it was: "homography", "points", "tokens" or "region".
 """
 
 from collections.abc import Callable, Mapping, Sequence
