@@ -1,6 +1,7 @@
 """What every store promises, whatever it keeps its rows in."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -224,6 +225,59 @@ def test_an_iterator_is_not_disturbed_by_the_writes_of_its_own_store(open_store:
     kept.remove(["b"])
     kept.write([make("a", value=90)])
     assert [part.vectors[0, 0] for part in begun] == [1, 2]
+
+
+def test_a_snapshot_stays_as_it_is_whatever_its_store_does(open_store: Open) -> None:
+    kept = open_store()
+    kept.write([make("a", value=1), make("b", value=2)])
+    before = kept.snapshot()
+    kept.remove(["b"])
+    kept.write([make("a", value=90), make("c")])
+    kept.compact()
+    assert [len(before), before.version < kept.version] == [2, True]
+    assert [image.id for image in before.metadata()] == ["a", "b"]
+    assert [part.vectors[0, 0] for part in before.descriptors(1, batch=1)] == [1, 2]
+    assert [kept.snapshot().version, len(kept.snapshot())] == [kept.version, 2]
+
+
+def test_a_stamp_tells_what_was_written_again(open_store: Open) -> None:
+    """Also where the same was written: what matters is that no change goes unnoticed."""
+    kept = open_store()
+    kept.write([make("a", value=1), make("b", value=2), make("c", value=3)])
+    before = kept.snapshot().stamps
+    kept.write([make("a", value=9)])
+    kept.remove(["b"])
+    kept.write([make("b", value=2), make("d")])
+    after = kept.snapshot().stamps
+    assert list(before) == ["a", "b", "c"]
+    assert sorted(after) == ["a", "b", "c", "d"]
+    assert {id for id in before if after[id] == before[id]} == {"c"}
+
+
+def test_many_threads_read_a_snapshot_as_one_does(open_store: Open) -> None:
+    kept = open_store()
+    kept.write([make(str(number), value=number) for number in range(50)])
+    seen = kept.snapshot()
+
+    def read(first: int) -> list[tuple[str, int]]:
+        ids = [str(number) for number in range(first, 50, 8)]
+        rows = [int(part.vectors[0, 0]) for part in seen.descriptors(1, ids, batch=1)]
+        return list(zip((image.id for image in seen.metadata(ids)), rows, strict=True))
+
+    with ThreadPoolExecutor(8) as pool:
+        found = dict(pair for pairs in pool.map(read, range(8)) for pair in pairs)
+    assert found == {str(number): number for number in range(50)}
+
+
+def test_many_small_writes_scatter_a_store_until_it_is_compacted(open_store: Open) -> None:
+    kept = open_store()
+    kept.write([make(str(number)) for number in range(100)])
+    assert not kept.is_scattered
+    for number in range(100):
+        kept.write([make(f"one {number}")])
+    assert kept.is_scattered
+    kept.compact()
+    assert not kept.is_scattered
 
 
 def test_a_second_writer_sees_what_the_first_one_wrote(open_store: Open) -> None:

@@ -1,11 +1,13 @@
 """A collection: a folder of described images that can be added to and searched.
 
 `Collection` wires the stages (data, encode, store, index, search) for everybody above: the command, the Python
-API and the service all go through it.
+API and the service all go through it. It may be used from many threads: one of them writes at a time (of all processes,
+see resight.lock), and the others read through views, which no write changes.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -15,69 +17,21 @@ from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import adding, description
 from resight.collection.adding import AddReport, Progress, Source
-from resight.collection.explaining import TokenExplainer
-from resight.collection.index_cache import open_index
-from resight.collection.patches import find_patch_branch, keep_all_patches, look_at
-from resight.collection.placing import read_positions
-from resight.crops import clip
-from resight.data import images
+from resight.collection.answer import Answer
+from resight.collection.encoding import Encoding, Image
+from resight.collection.index_cache import IndexCache
+from resight.collection.view import Near, View
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
-from resight.errors import BoxError, CollectionError, InputError, RecipeError, SpaceMismatch
+from resight.errors import CollectionError, SpaceMismatch
 from resight.index import Searcher
 from resight.lock import writer_lock
 from resight.search import calibration as calibrations
-from resight.search import filters, fusions, rerankers
-from resight.search.pipeline import Pipeline, search
-from resight.search.position import estimate_position, list_best
-from resight.search.shortlist import Shortlister, name_standout
-from resight.store import ImageRecord, Layout, Store
-from resight.types import (
-    Box,
-    Branch,
-    Choice,
-    Descriptors,
-    Evidence,
-    Hit,
-    ImageRef,
-    Picture,
-    PositionEstimate,
-    Positions,
-    Query,
-    Ranking,
-    Recipe,
-)
+from resight.search.pipeline import Pipeline
+from resight.store import KEEP, ImageRecord, Layout, Store
+from resight.types import Box, Choice, Descriptors, Hit, ImageRef, Picture, Positions, Query, Recipe
 
 DEFAULT = "sift_tokens"
-Image = str | Path | ImageRef | Picture
-
-
-@dataclass(frozen=True)
-class Answer:
-    """All that a search found: hits for people, and the ranking with its matches for programs."""
-
-    query: Query
-    ranking: Ranking
-    hits: tuple[Hit, ...]
-    position: PositionEstimate | None = None  # where the query was taken; None: no positions, or no probabilities
-    explainer: TokenExplainer | None = field(default=None, repr=False, compare=False)
-
-    def explain(self, hit: Hit) -> Evidence:
-        """Why this hit: the verified match, and by tokens which part matched which, with heat maps of both images.
-
-        The maps take one run of the encoder.
-        """
-        match = self.ranking.matches.get(hit.id)
-        evidence = Evidence(
-            self.query.id,
-            hit.id,
-            hit.box,
-            match=match,
-            probability=hit.probability,
-            region=self.ranking.regions.get(hit.id),
-            located_by=hit.located_by,
-        )
-        return self.explainer.explain(evidence) if self.explainer else evidence
 
 
 def open_collection(
@@ -120,28 +74,46 @@ class Collection:
         self.cache = cache
         self.recipe = recipe
         self.description = made
-        self._pipeline: tuple[int, Pipeline] | None = None
-        self._searchers: dict[tuple[int, int, str], Searcher] = {}
-        self._positions: tuple[int, Positions] | None = None
+        self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder))
+        self._indexes = IndexCache(folder, made.spaces)
+        self._lock = threading.Lock()
+        self._view: View | None = None
 
     def add(self, *sources: Source, progress: Progress | None = None) -> AddReport:
         """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed."""
         with writer_lock(self.path):
-            return adding.add(sources, self._encoder, self._store, progress)
+            return adding.add(sources, self._encoding.encoder, self._written, progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Remove images by id; gives how many were there. The files themselves stay."""
         with writer_lock(self.path):
-            return self._store.remove([ids] if isinstance(ids, str) else ids)
+            return self._written.remove([ids] if isinstance(ids, str) else ids)
+
+    def tidy(self, keep: timedelta = KEEP) -> None:
+        """Merge the small files that many additions leave, and the parts of indexes; searches go on meanwhile.
+
+        States that were replaced more than `keep` ago can no longer be read.
+        """
+        with writer_lock(self.path):
+            self._written.compact(keep)
+        self.view().merge_indexes()
+
+    def view(self) -> View:
+        """The newest state, for good: a search over it, or several, is not disturbed by whoever writes."""
+        with self._lock:
+            self._read.refresh()
+            if self._view is None or self._view.version != self._read.version:
+                self._view = self._make_view(self._view)
+            return self._view
 
     def search(
         self,
-        image: Image,
+        image: Image | Query,
         k: int = 10,
         *,
         box: Box | None = None,
         where: Sequence[str] = (),
-        near: tuple[float, float, float] | None = None,
+        near: Near | None = None,
     ) -> list[Hit]:
         """The best min(k, size) images. `box` is what to look for in the query; `where` holds conditions on
         attributes ("label=crater"); `near` is latitude, longitude and a radius in metres."""
@@ -149,187 +121,80 @@ class Collection:
 
     def ask(
         self,
-        image: Image,
+        image: Image | Query,
         k: int = 10,
         *,
         box: Box | None = None,
         where: Sequence[str] = (),
-        near: tuple[float, float, float] | None = None,
+        near: Near | None = None,
     ) -> Answer:
         """Like `search`, with the ranking and the matches."""
-        if k < 1:
-            raise InputError("cannot give that many answers", expected="k of 1 or more", actual=f"k = {k}")
-        chosen = filters.parse(where, near)
-        query = self.encode_query(image, box)
-        self._store.refresh()
-        allowed = self._filter(chosen) if chosen else None
-        ranking = search(query, self.pipeline, k, allowed)
-        position = estimate_position(ranking, read_positions(self._store.metadata(list_best(ranking))))
-        return Answer(query, ranking, tuple(self._hits(ranking)), position, self._explainer(query))
+        return self.view().ask(image, k, box=box, where=where, near=near)
 
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
-        picture = read_query(image, None if box else self._query_encoder.query_side)
-        box = box or picture.ref.box
-        if box is not None and len(box) != 4:
-            raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
-        width, height = picture.size
-        outline = (0.0, 0.0, float(width), float(height)) if box is None else clip(box, picture.size, picture.ref.id)
-        count = len(self.recipe.branches)
-        rows = adding.encode_region(picture, box, self._query_encoder, "query")
-        patches = next(iter(rows[count:]), None)
-        return Query(picture.ref.id, picture.size, outline, rows[:count], picture.ref.attributes, patches)
+        return self._encoding.encode_query(image, box)
+
+    @property
+    def query_side(self) -> int | None:
+        """The side that the picture of a query may be reduced to when it is decoded whole; None: to none."""
+        return self._encoding.query_side
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
         """What is known of the images, all or some."""
-        return self._store.metadata(ids)
+        return self.view().records(ids)
 
     def descriptors(self, branch: int, ids: Sequence[str] | None = None) -> Iterator[Descriptors]:
         """The stored rows of one branch, a few images at a time."""
-        return self._store.descriptors(branch, ids)
+        return self.view().descriptors(branch, ids)
 
     def patches(self, name: str, region: Box | None) -> Descriptors | None:
         """Every patch of an image, or of a region of it, encoded now; None where that cannot be done."""
-        if self._patch_encoder is None:
-            return None
-        (record,) = self._store.metadata([name])
-        return look_at(record, region, self._patch_encoder)
+        return self.view().patches(name, region)
 
-    def searcher(self, branch: int, choice: Choice | None = None) -> Searcher:
-        """An index over the stored rows of one branch: opened once for a state of the store, made when missing.
-
-        None: the index that the recipe names for the branch.
-        """
-        choice = choice or self.recipe.branches[branch].index or self.recipe.index
-        version = self._store.version
-        key = version, branch, repr((choice.name, sorted(choice.settings.items())))
-        if key not in self._searchers:
-            opened = open_index(self.path, choice, self._store, branch, self.description.spaces[branch])
-            current = {known: old for known, old in self._searchers.items() if known[0] == version}
-            self._searchers = {**current, key: opened}
-        return self._searchers[key]
+    def searcher(self, branch: int, choice: Choice | None = None, *, whole: bool = False) -> Searcher:
+        """An index over the stored rows of one branch: see `View.searcher`."""
+        return self.view().searcher(branch, choice, whole=whole)
 
     def positions(self) -> Positions:
-        """Where the images were taken, of those that have lat and lon: read once for a state of the store."""
-        version = self._store.version
-        if self._positions is None or self._positions[0] != version:
-            self._positions = version, read_positions(self._store.metadata())
-        return self._positions[1]
+        """Where the images were taken, of those that have lat and lon."""
+        return self.view().positions()
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self.view())
 
     @property
     def pipeline(self) -> Pipeline:
-        """The stages of a search over the present state of the store."""
-        if self._pipeline is None or self._pipeline[0] != self._store.version:
-            self._pipeline = self._store.version, self._build_pipeline()
-        return self._pipeline[1]
+        """The stages of a search over the newest state."""
+        return self.view().pipeline
 
     def calibrate(self, calibration: calibrations.Calibration) -> None:
         """Use this calibration from now on, in place of the shipped one."""
         with writer_lock(self.path):
             calibrations.save([calibration], self._calibration_file)
-        self._pipeline = None
+        with self._lock:
+            self._view = self._make_view(self._view)
 
     @property
     def _calibration_file(self) -> Path:
         return self.path / "calibration.json"
 
-    @cached_property
-    def _encoder(self) -> Encoder:
-        encoder = Encoder(self.recipe.branches, self.cache)
-        if encoder.spaces != self.description.spaces:
-            raise SpaceMismatch(
-                f"{self.path} was encoded in a way that is not available here",
-                expected=" | ".join(self.description.spaces),
-                actual=" | ".join(encoder.spaces),
-                fix="restore the code book or the weights that it was made with, or index the images again",
-            )
-        return encoder
+    def _make_view(self, before: View | None) -> View:
+        reader = self._read.snapshot()
+        return View(reader, self.recipe, self._encoding, self._indexes, self._calibration_file, before)
 
     @cached_property
-    def _query_encoder(self) -> Encoder:
-        """Of the same networks: it gives the patches of a query, too, from the same pass."""
-        patches = [keep_all_patches(self.recipe.branches[branch]) for branch in self._patch_branches]
-        return Encoder([*self.recipe.branches, *patches], networks=self._encoder.networks)
+    def _read(self) -> Store:
+        """For views; used under `_lock`."""
+        return self._open_store()
 
     @cached_property
-    def _patch_encoder(self) -> Encoder | None:
-        patches = [keep_all_patches(self.recipe.branches[branch]) for branch in self._patch_branches]
-        return Encoder(patches, networks=self._encoder.networks) if patches else None
+    def _written(self) -> Store:
+        """For whoever holds the writer lock, so that a write does not make readers wait."""
+        return self._open_store()
 
-    @property
-    def _patch_branches(self) -> list[int]:
-        """One, or none."""
-        branch = find_patch_branch(self.recipe.branches)
-        return [] if branch is None else [branch]
-
-    @cached_property
-    def _store(self) -> Store:
+    def _open_store(self) -> Store:
         choice = self.description.recipe.store
         return stores.build(choice.name, folder=self.path, **choice.settings)
-
-    def _build_pipeline(self) -> Pipeline:
-        recipe = self.recipe
-        shortlisters = tuple(
-            Shortlister(
-                _signal(branch, recipe.branches),
-                number,
-                branch.weight,
-                self.searcher(number, branch.index or recipe.index),
-            )
-            for number, branch in enumerate(recipe.branches)
-            if branch.weight > 0
-        )
-        if not shortlisters:
-            raise RecipeError(
-                "no branch takes part in the shortlist", expected="a branch with weight above 0", fix="set a weight"
-            )
-        chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in recipe.rerankers)
-        scores = {part.name: self.description.spaces[part.branch] for part in shortlisters}
-        signals = [name_standout(name, len(scores)) for name in scores] + [
-            name for part in chain for name in part.signals
-        ]
-        calibration = calibrations.choose(signals, self._calibration_file, scores)
-        fusion = recipe.fusion or Choice("score")
-        return Pipeline(
-            shortlisters, chain, calibration, self, self._sizes, fusions.build(fusion.name, **fusion.settings)
-        )
-
-    def _explainer(self, query: Query) -> TokenExplainer | None:
-        branch = find_patch_branch(self.recipe.branches)
-        return None if branch is None else TokenExplainer(query, branch, self._store, self.patches)
-
-    def _sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-        return {record.id: record.size for record in self._store.metadata(ids)} if ids else {}
-
-    def _filter(self, chosen: Sequence[filters.Filter]) -> frozenset[str]:
-        return frozenset(
-            record.id
-            for record in self._store.metadata()
-            if all(condition.holds(record.attributes) for condition in chosen)
-        )
-
-    def _hits(self, ranking: Ranking) -> Iterator[Hit]:
-        records = self._store.metadata(ranking.ids) if ranking.ids else iter(())
-        for record, score in zip(records, ranking.scores.tolist(), strict=True):
-            yield Hit(
-                id=record.id,
-                path=record.path,
-                score=score,
-                probability=ranking.probabilities.get(record.id),
-                box=ranking.boxes.get(record.id),
-                attributes=record.attributes,
-                stages=ranking.signals.get(record.id, {}),
-                located_by=ranking.located_by.get(record.id, ""),
-            )
-
-
-def read_query(image: Image, max_side: int | None) -> Picture:
-    if isinstance(image, Picture):
-        return image
-    ref = image if isinstance(image, ImageRef) else ImageRef(Path(image).name, Path(image))
-    return images.read(ref, max_side=None if ref.box else max_side)
 
 
 def _layout(encoder: Encoder) -> tuple[Layout, ...]:
@@ -337,12 +202,6 @@ def _layout(encoder: Encoder) -> tuple[Layout, ...]:
     blank = Picture(ImageRef("blank", Path("blank")), np.zeros((64, 64, 3), np.uint8), (64, 64))
     (rows,) = encoder.encode([blank])
     return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in rows)
-
-
-def _signal(branch: Branch, branches: Sequence[Branch]) -> str:
-    """The name of a branch's score: its descriptor, with the encoder before it where that alone is not unique."""
-    same = [other for other in branches if other.weight > 0 and other.descriptor.name == branch.descriptor.name]
-    return branch.descriptor.name if len(same) == 1 else f"{branch.encoder.name}_{branch.descriptor.name}"
 
 
 def _check_same_encoding(folder: Path, made: description.Description, wanted: Recipe) -> None:
@@ -356,4 +215,4 @@ def _check_same_encoding(folder: Path, made: description.Description, wanted: Re
         )
 
 
-__all__ = ["AddReport", "Answer", "Collection", "CollectionError", "Image", "open_collection"]
+__all__ = ["DEFAULT", "AddReport", "Answer", "Collection", "CollectionError", "Image", "View", "open_collection"]

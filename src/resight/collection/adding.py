@@ -5,24 +5,25 @@ Files that cannot be read are listed with the reason and do not stop the others.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from resight.collection.known_images import KnownImages, describe
 from resight.crops import clip, crop
 from resight.data import images
 from resight.data.sets import folder as folders
 from resight.data.sets import manifest
 from resight.encode.encoder import Encoder
-from resight.encode.extract import Encoded, extract
+from resight.encode.extract import Encoded, extract, gather
 from resight.encode.region_rows import move
 from resight.errors import BoxError, CollectionError, ImageError, InputError
 from resight.store import ImageRecord, Record, Store
-from resight.types import Attribute, Box, Descriptors, ImageRef, Picture, Role, Skipped
+from resight.types import Box, Descriptors, ImageRef, Picture, Role, Skipped
 
 MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
-EXIF = ("lat", "lon", "heading")
 SMALLEST_BATCH, LARGEST_BATCH = 32, 512
+LOOKED_UP = 512  # images at a time
 Source = str | Path | Iterable[ImageRef]
 Progress = Callable[[int, int], None]  # images dealt with so far, images in all
 
@@ -63,7 +64,8 @@ class _Adding:
         self._encoder = encoder
         self._store = store
         self._progress = progress
-        self._known = {record.id: _Known.of(record) for record in store.metadata()}
+        store.refresh()
+        self._known = KnownImages(store.snapshot())
         self._skipped: list[Skipped] = []
         self._added = self._updated = self._unchanged = self._commits = 0
         self._total = 0
@@ -82,22 +84,23 @@ class _Adding:
                 batch=batch,
                 together=self._encoder.batch,
             )
-        if self._commits > 8:
+        if self._commits > 8 or (self._commits and self._store.is_scattered):
             self._store.compact()
         return AddReport(self._added, self._updated, self._unchanged, tuple(self._skipped))
 
     def _choose(self, source: Source) -> Iterator[ImageRef | Skipped]:
         """What is new or changed, and what cannot be an image."""
-        for ref in list_refs(source):
-            if isinstance(ref, Skipped):
-                yield ref
-                continue
-            named = self._name(ref, given=not isinstance(source, (str, Path)))
-            if self._is_unchanged(named):
-                self._unchanged += 1
-                self._report()
-            else:
-                yield named
+        given = not isinstance(source, (str, Path))
+        for some in gather(list_refs(source), LOOKED_UP):
+            self._known.look_up(name for ref in some if isinstance(ref, ImageRef) for name in _list_names(ref))
+            for ref in some:
+                if isinstance(ref, Skipped):
+                    yield ref
+                elif self._is_unchanged(named := self._name(ref, given)):
+                    self._unchanged += 1
+                    self._report()
+                else:
+                    yield named
 
     def _read(self, ref: ImageRef | Skipped) -> Picture | Skipped:
         if isinstance(ref, Skipped):
@@ -114,13 +117,12 @@ class _Adding:
         return encode_regions(pictures, [picture.ref.box for picture in pictures], self._encoder, "database")
 
     def _write(self, batch: list[Encoded]) -> None:
-        self._store.write([Record(make_record(picture), rows) for picture, rows in batch])
+        records = [Record(make_record(picture), rows) for picture, rows in batch]
+        self._store.write(records)
         self._commits += 1
-        updated = sum(picture.ref.id in self._known for picture, _ in batch)
+        updated = sum(self._known.note(record.image) for record in records)
         self._updated += updated
         self._added += len(batch) - updated
-        for picture, _ in batch:
-            self._known[picture.ref.id] = _Known.of(make_record(picture))
         self._report()
 
     def _name(self, ref: ImageRef, given: bool) -> ImageRef:
@@ -128,12 +130,10 @@ class _Adding:
 
         An id that the caller or a manifest has `given` stays: the file has moved, the thing is the same.
         """
-        ref = replace(ref, path=Path(os.path.abspath(ref.path)))  # noqa: PTH100 - without "..", but links as they are
-        taken = self._known.get(ref.id)
-        if given or taken is None or taken.path == ref.path or not ref.path.as_posix().endswith("/" + ref.id):
+        ref = _straighten(ref)
+        taken, longer = self._known.get(ref.id), _list_names(ref)[-1]
+        if given or taken is None or taken.path == ref.path or longer == ref.id:
             return ref
-        root = ref.path.as_posix().removesuffix(ref.id).rstrip("/")
-        longer = f"{Path(root).name}/{ref.id}"
         taken = self._known.get(longer)
         if taken is not None and taken.path != ref.path:
             raise CollectionError(
@@ -162,25 +162,6 @@ class _Adding:
         done = self._added + self._updated + self._unchanged + len(self._skipped)
         if self._progress:
             self._progress(done, max(self._total, done))
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What tells whether a stored image is still what a source says."""
-
-    path: Path
-    bytes: int
-    modified_ns: int
-    attributes: Mapping[str, Attribute]
-
-    @classmethod
-    def of(cls, record: ImageRecord) -> "_Known":
-        return cls(record.path, record.bytes, record.modified_ns, record.attributes)
-
-    def says(self, ref: ImageRef) -> bool:
-        """Are the attributes those of the source? A position may have come from the image's own EXIF."""
-        told = describe(ref)
-        return told == {name: value for name, value in self.attributes.items() if name in told or name not in EXIF}
 
 
 def count_images(sources: Sequence[Source]) -> int:
@@ -229,7 +210,13 @@ def make_record(picture: Picture) -> ImageRecord:
     )
 
 
-def describe(ref: ImageRef) -> dict[str, Attribute]:
-    """The attributes that are stored: those of the source, and the box when it names one."""
-    box = {} if ref.box is None else {"box": ",".join(f"{side:g}" for side in ref.box)}
-    return {**ref.attributes, **box}
+def _list_names(ref: ImageRef) -> list[str]:
+    """The id that an image has, and the longer one, with its folder, that it gets where the first is taken."""
+    path = _straighten(ref).path.as_posix()
+    if not path.endswith("/" + ref.id):
+        return [ref.id]
+    return [ref.id, f"{Path(path.removesuffix(ref.id).rstrip('/')).name}/{ref.id}"]
+
+
+def _straighten(ref: ImageRef) -> ImageRef:
+    return replace(ref, path=Path(os.path.abspath(ref.path)))  # noqa: PTH100 - without "..", but links as they are

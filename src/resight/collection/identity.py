@@ -18,6 +18,7 @@ from resight.collection.adding import Progress, count_images
 from resight.collection.questions import list_questions
 from resight.errors import InputError, RecipeError
 from resight.index.late import LateSearcher
+from resight.index.segments.join import JoinedSearcher
 from resight.search.pipeline import choose_depth
 from resight.search.shortlist import Shortlister
 from resight.types import Descriptors, Skipped
@@ -125,6 +126,8 @@ def find_late(collection: Collection) -> tuple[Shortlister, LateSearcher]:
     parts = collection.pipeline.shortlisters
     for part in parts:
         searcher = part.searcher
+        if isinstance(searcher, JoinedSearcher):
+            searcher = collection.searcher(part.branch, whole=True)
         if isinstance(searcher, LateSearcher):
             own = collection.recipe.branches[part.branch].index is not None
             _check(searcher, f"branches.{part.branch}.index" if own else "index")

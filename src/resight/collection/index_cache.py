@@ -1,9 +1,13 @@
 """Indexes that a collection keeps beside its store, under `indexes/`.
 
-Each lies in a folder named after what it was made from: branch, plug-in with settings, space, and the state of the
-store. It is built under a temporary name and renamed, so that it is whole or not there. All of it is derived: what is
-outdated is removed, what is damaged or missing is made again, and where the collection may not be written to, the
-index lives in a temporary folder as long as the process.
+An index that may lie in parts (`index.Divisible`) is not built anew for every change: what was added since is a segment
+of its own, and what was removed is left out (see segments.py). Others are built over the whole of a state. Each segment
+lies in a folder named after what it was made from: branch, plug-in with settings, space, state of the store, images. It
+is built under a temporary name and renamed, so that it is whole or not there, and processes share it. All of it is
+derived: what no longer serves is removed, what is damaged or missing is made again, and where the collection may not be
+written to, indexes live in a temporary folder as long as the process.
+
+A process that is about to open a segment which another one removes looks again; one that has opened it keeps it.
 """
 
 import atexit
@@ -11,76 +15,132 @@ import contextlib
 import errno
 import hashlib
 import json
+import os
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from resight import index as indexes
+from resight.collection import segments
+from resight.collection.segments import Contents, Share, StoredSegment
 from resight.errors import RecipeError, ResightError, StorageError
-from resight.index import Chunks, Index, Learner, Searcher
-from resight.store import Store
+from resight.index import Chunks, Divisible, Index, Learner, Searcher
+from resight.index.segments.join import Segment, join
+from resight.store import Reader
 from resight.types import Choice
 
 ABANDONED = 24 * 3600  # seconds
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+ATTEMPTS = 8
 
 
-def open_index(folder: Path, choice: Choice, store: Store, branch: int, space: str) -> Searcher:
-    """The index of one branch, made first when the store has changed since."""
-    plugin = indexes.build(choice.name, **choice.settings)
-    recipe = json.dumps([choice.name, sorted(choice.settings.items()), space], default=str)
-    prefix = f"{branch}-{choice.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:8]}-"
-    home = folder / "indexes"
-    place = home / f"{prefix}v{store.version}"
-    found = _open(plugin, place)
-    if found is not None:
-        return found
-    try:
-        _build(plugin, store, branch, home, place)
-    except OSError as error:
-        if error.errno in FORBIDDEN:
-            return _build_elsewhere(plugin, store, branch)
+class IndexCache:
+    """Of one collection; may be used from several threads, one of which builds or opens at a time."""
+
+    def __init__(self, folder: Path, spaces: Sequence[str]) -> None:
+        self.spaces = tuple(spaces)
+        self._homes = [folder / "indexes"]
+        self._opened: dict[Path, StoredSegment] = {}
+        self._lock = threading.Lock()
+
+    def open(self, choice: Choice, reader: Reader, branch: int, *, whole: bool = False) -> Searcher:
+        """The index of one branch at one state, `whole` in one piece; what is missing of it is made first."""
+        plugin, prefix = self._find_plugin(choice, branch)
+        in_parts = not whole and isinstance(plugin, Divisible) and plugin.divisible
+        known: dict[Path, Share] = {}
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                known = self._find_shares(plugin, prefix, reader, known)
+                shares = segments.cover(known.values(), len(reader))
+                gap = segments.find_gap(shares, reader, in_parts)
+                if gap is None:
+                    used = shares if in_parts else shares[:1]
+                    self._keep_only(prefix, used, reader)
+                    if len(known) > len(used):
+                        self._remove_outdated(prefix, used, reader)
+                    return join([Segment(share.segment.searcher, share.live, share.dead) for share in used])
+                self._build(plugin, reader, branch, gap, prefix)
         raise StorageError(
-            "cannot write the index",
-            expected=f"space and permission to write below {home}",
-            actual=str(error),
-            fix="free some space; the images themselves are stored, and the index is made again at the next search",
-        ) from error
-    _remove_outdated(home, branch, store.version)
-    return plugin.open(place)
+            "the index cannot be made",
+            expected=f"a folder {self._homes[0]} that keeps what is written to it",
+            actual=f"after {ATTEMPTS} attempts it is still not there",
+            fix="see whether something else removes files there, and check the disk",
+        )
 
+    def merge(self, choice: Choice, reader: Reader, branch: int) -> None:
+        """Put the parts of an index together; it can be opened and searched meanwhile."""
+        plugin, prefix = self._find_plugin(choice, branch)
+        with self._lock:
+            shares = segments.cover(self._find_shares(plugin, prefix, reader, {}).values(), len(reader))
+        gap = segments.find_gap(shares, reader, in_parts=False)
+        if gap is not None:
+            self._build(plugin, reader, branch, gap, prefix)
+        self.open(choice, reader, branch)
 
-def _open(plugin: Index, place: Path) -> Searcher | None:
-    """None when it is not there, or not as it was written."""
-    if not place.is_dir():
-        return None
-    try:
-        return plugin.open(place)
-    except (ResightError, OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError):
-        shutil.rmtree(place, ignore_errors=True)
-        return None
+    def _find_plugin(self, choice: Choice, branch: int) -> tuple[Index, str]:
+        """With what the names of its segments begin with."""
+        recipe = json.dumps([choice.name, sorted(choice.settings.items()), self.spaces[branch]], default=str)
+        prefix = f"{branch}-{choice.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:8]}-v"
+        return indexes.build(choice.name, **choice.settings), prefix
 
+    def _find_shares(
+        self, plugin: Index, prefix: str, reader: Reader, known: Mapping[Path, Share]
+    ) -> dict[Path, Share]:
+        """Of the segments of an index. One that another process has removed serves its searchers on, but not new ones:
+        what is built goes with what lies on disk, and that alone is there for everybody."""
+        self._opened = {place: segment for place, segment in self._opened.items() if place.is_dir()}
+        tried: set[Path] = set()
+        # Again until nothing new is there: whoever removes a segment has put another in its place before.
+        while new := [place for place in self._list(prefix) if place not in self._opened and place not in tried]:
+            self._opened |= {place: found for place in new if (found := _open(plugin, place)) is not None}
+            tried.update(new)
+        mine = {place: segment for place, segment in self._opened.items() if place.name.startswith(prefix)}
+        return {place: known.get(place) or segments.find_share(segment, reader) for place, segment in mine.items()}
 
-def _build(plugin: Index, store: Store, branch: int, home: Path, place: Path) -> None:
-    home.mkdir(exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=home))
-    try:
-        create_index(plugin, partial(_read, store), len(store.layout), branch, temporary)
-        temporary.replace(place)
-    except OSError:
-        if not place.is_dir():  # otherwise another process has just made the same index
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    def _list(self, prefix: str) -> list[Path]:
+        return [place for home in self._homes for place in sorted(home.glob(f"{prefix}*"))]
 
+    def _build(self, plugin: Index, reader: Reader, branch: int, names: Sequence[str], prefix: str) -> None:
+        contents = segments.read_contents(reader, names)
+        home = self._homes[-1]
+        place = home / f"{prefix}{reader.version}-{segments.hash_contents(contents)}"
+        try:
+            _write(plugin, reader, branch, contents, place)
+        except OSError as error:
+            if error.errno in FORBIDDEN and len(self._homes) == 1:
+                scratch = Path(tempfile.mkdtemp(prefix="resight-index-"))
+                atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+                self._homes.append(scratch)
+                _write(plugin, reader, branch, contents, scratch / place.name)
+                return
+            raise StorageError(
+                "cannot write the index",
+                expected=f"space and permission to write below {home}",
+                actual=str(error),
+                fix="free some space; the images themselves are stored, and the index is made again at the next search",
+            ) from error
 
-def _build_elsewhere(plugin: Index, store: Store, branch: int) -> Searcher:
-    scratch = Path(tempfile.mkdtemp(prefix="resight-index-"))
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    return create_index(plugin, partial(_read, store), len(store.layout), branch, scratch)
+    def _keep_only(self, prefix: str, used: Sequence[Share], reader: Reader) -> None:
+        """Forget what no longer serves, and note where compaction has moved the images of the others."""
+        others = {place: segment for place, segment in self._opened.items() if not place.name.startswith(prefix)}
+        self._opened = {**others, **{share.segment.folder: segments.restamp(share, reader) for share in used}}
+        for share in used:
+            with contextlib.suppress(OSError):
+                os.utime(share.segment.folder)  # it is in use
+
+    def _remove_outdated(self, prefix: str, used: Sequence[Share], reader: Reader) -> None:
+        """Segments that do not serve this state nor were made for a newer one, and what nobody has used for long."""
+        kept = {share.segment.folder for share in used}
+        for place in self._list(prefix):
+            if place not in kept and _read_version(place.name.removeprefix(prefix)) <= reader.version:
+                shutil.rmtree(place, ignore_errors=True)
+        for place in self._list(""):
+            with contextlib.suppress(OSError):
+                if place not in self._opened and time.time() - place.stat().st_mtime > ABANDONED:
+                    shutil.rmtree(place, ignore_errors=True)
 
 
 def create_index(plugin: Index, read: Callable[[int], Chunks], branches: int, branch: int, folder: Path) -> Searcher:
@@ -97,16 +157,38 @@ def create_index(plugin: Index, read: Callable[[int], Chunks], branches: int, br
     return plugin.create(read(branch), folder, training=read(teacher))
 
 
-def _read(store: Store, branch: int) -> Chunks:
-    return lambda: store.descriptors(branch, fields=("words", "boxes"))
+def _open(plugin: Index, place: Path) -> StoredSegment | None:
+    """None when it is not there any more, or not as it was written."""
+    try:
+        contents = segments.load_contents(place)
+        searcher = plugin.open(place)
+    except (ResightError, OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError):
+        shutil.rmtree(place, ignore_errors=True)
+        return None
+    return StoredSegment(place, contents, searcher)
 
 
-def _remove_outdated(home: Path, branch: int, version: int) -> None:
-    """Indexes of older states, and what a process left that was killed while it built one."""
-    for entry in home.glob(f"{branch}-*-v*"):
-        if int(entry.name.rpartition("v")[2]) < version:
-            shutil.rmtree(entry, ignore_errors=True)
-    for entry in home.glob(".building-*"):
-        with contextlib.suppress(OSError):
-            if time.time() - entry.stat().st_mtime > ABANDONED:
-                shutil.rmtree(entry, ignore_errors=True)
+def _write(plugin: Index, reader: Reader, branch: int, contents: Contents, place: Path) -> None:
+    """A segment of the images in `contents`, under a temporary name until it is whole."""
+    place.parent.mkdir(exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
+    names = None if len(contents) == len(reader) else list(contents.stamps)
+
+    def read(number: int) -> Chunks:
+        return lambda: reader.descriptors(number, names, fields=("words", "boxes"))
+
+    try:
+        create_index(plugin, read, len(reader.layout), branch, temporary)
+        segments.write_contents(contents, temporary)
+        temporary.replace(place)
+    except OSError:
+        if not place.is_dir():  # otherwise another process has just made the same segment
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _read_version(text: str) -> int:
+    """Of the name of a segment: "7-0a1b2c3d" → 7; a folder that was named in another way is outdated."""
+    number = text.partition("-")[0]
+    return int(number) if number.isdecimal() else 0

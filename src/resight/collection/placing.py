@@ -1,6 +1,6 @@
 """Where images were taken: stored attributes → Positions, and frames of a video → an estimate or an image for each."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from resight.geodesy import find_number, find_position
 from resight.search import sequences, tracking
 from resight.store import ImageRecord
-from resight.types import PositionEstimate, Positions, Ranking
+from resight.types import Attribute, PositionEstimate, Positions, Ranking
 
 if TYPE_CHECKING:
     from resight.collection import Collection, Image
@@ -17,13 +17,17 @@ DEPTH = 1000  # images that a frame is looked for among, where only their order 
 
 
 def read_positions(records: Iterable[ImageRecord]) -> Positions:
+    return gather_positions((record.id, record.attributes) for record in records)
+
+
+def gather_positions(images: Iterable[tuple[str, Mapping[str, Attribute]]]) -> Positions:
     """Of the images whose lat and lon are numbers that lie on the Earth; heading where a number is known."""
     ids: list[str] = []
     places: list[list[float]] = []
-    for record in records:
-        if (position := find_position(record.attributes)) is not None:
-            heading = find_number(record.attributes, "heading")
-            ids.append(record.id)
+    for name, attributes in images:
+        if (position := find_position(attributes)) is not None:
+            heading = find_number(attributes, "heading")
+            ids.append(name)
             places.append([*position, np.nan if heading is None else heading])
     lats, lons, headings = np.array(places, np.float64).reshape(-1, 3).T
     return Positions(tuple(ids), lats, lons, headings)

@@ -18,6 +18,7 @@ from pathlib import Path
 from resight.collection import Collection
 from resight.collection.adding import Progress
 from resight.collection.learning import open_learning
+from resight.collection.view import View
 from resight.data import sets
 from resight.encode.extract import gather
 from resight.encode.feature_cache import FeatureCache
@@ -26,6 +27,7 @@ from resight.evaluate import judge_all, metrics
 from resight.evaluate.pages.embedding import MapMaker
 from resight.evaluate.properties import find_properties
 from resight.evaluate.results import JudgedQuery, RunResult
+from resight.evaluate.splits import check_split
 from resight.evaluate.strata import break_down
 from resight.evaluate.tracing import SHOWN, list_answers, trace
 from resight.search.locate import BY_TOKENS
@@ -56,9 +58,13 @@ class Bench:
         wanted = set(ids)
         return {record.id: record.size for record in self.collection.records() if record.id in wanted}
 
+    def view(self, recipe: Recipe) -> View:
+        """The collection, searched by a recipe whose branches are encoded as its own are."""
+        return Collection(self.collection.path, self.collection.description, recipe, self.collection.cache).view()
+
     def pipeline(self, recipe: Recipe) -> Pipeline:
-        """The stages of a recipe whose branches are encoded as the collection's are."""
-        return Collection(self.collection.path, self.collection.description, recipe, self.collection.cache).pipeline
+        """The stages of such a recipe."""
+        return self.view(recipe).pipeline
 
 
 Opening = Callable[[], AbstractContextManager[Bench]]  # what takes long begins when it is entered
@@ -82,6 +88,7 @@ class Extras:
     bins: int = 5
     map: bool = False  # of the images, as the first way sees them
     record: Record | None = None  # is told every ranking
+    split: Mapping[str, str] | None = None  # query → the part that it is judged with, in place of an attribute
 
 
 def load_dataset(recipe: Recipe, root: Path) -> Dataset:
@@ -137,6 +144,8 @@ def measure(
     """
     queries = bench.dataset.queries
     extras = extras or Extras()
+    if extras.split is not None:
+        check_split(extras.split, [ref.id for ref in queries])
     properties = find_properties(bench.dataset, extras.strata, bench.sizes)
     paths = {ref.id: ref.path for ref in bench.dataset.database}
     maker = MapMaker(min(ways[0].branches or {0})) if extras.map else None
@@ -158,7 +167,7 @@ def measure(
             boxes = _boxes(sizes, ranking, judgement)
             values = _judge(ranking, judgement, boxes, way.recipe.metrics)
             best = ranking.ids[0] if ranking.ids else ""
-            stratum = str(ref.attributes.get(by, ""))
+            stratum = str(ref.attributes.get(by, "")) if extras.split is None else extras.split.get(ref.id, "")
             probability = ranking.probabilities.get(best)
             results.append(
                 JudgedQuery(

@@ -103,8 +103,9 @@ class _Memory:
         self._keys: list[str] = []
         if self._cache:
             mark = mark_dataset(dataset)
+            parts = [sorted(extras.split.items())] if extras.split is not None else []
             self._keys = [
-                make_key(recipe, mark, by, extras.strata, extras.bins, extras.map and number == 0)
+                make_key(recipe, mark, by, extras.strata, extras.bins, extras.map and number == 0, *parts)
                 for number, recipe in enumerate(variants)
             ]
 

@@ -28,6 +28,18 @@ class Index(Protocol):
 
 
 @runtime_checkable
+class Divisible(Index, Protocol):
+    """An index that may be kept in parts: what an image scores depends on no other image, nor is it learnt from them.
+
+    The best of the best of all parts are then the best of the whole.
+    """
+
+    @property
+    def divisible(self) -> bool:
+        """Some are so with certain settings only."""
+
+
+@runtime_checkable
 class Learner(Index, Protocol):
     """An index that may learn its codes from the rows of another branch, whose number is `learns_from`."""
 

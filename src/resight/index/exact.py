@@ -36,6 +36,8 @@ def build(config: Config) -> "Exact":
 
 
 class Exact:
+    divisible = True
+
     def __init__(self, config: Config) -> None:
         self._config = config
 

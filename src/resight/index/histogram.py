@@ -62,6 +62,10 @@ class Histogram:
     def __init__(self, config: Config) -> None:
         self._config = config
 
+    @property
+    def divisible(self) -> bool:
+        return not self._config.tf_idf  # which counts all images
+
     def create(self, chunks: Chunks, folder: Path) -> "HistogramSearcher":
         counted = count_words(chunks, "histogram", np.float32, "bow")
         idf = _weigh(counted, self._config.tf_idf)

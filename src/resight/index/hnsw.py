@@ -40,6 +40,8 @@ def build(config: Config) -> "Hnsw":
 
 
 class Hnsw:
+    divisible = True  # scores are exact, and a graph for each part finds no less than one for all
+
     def __init__(self, config: Config) -> None:
         self._config = config
 

@@ -45,6 +45,10 @@ class Inverted:
     def __init__(self, config: Config) -> None:
         self._config = config
 
+    @property
+    def divisible(self) -> bool:
+        return not self._config.idf  # which counts all images
+
     def create(self, chunks: Chunks, folder: Path) -> "InvertedSearcher":
         counted = count_words(chunks, "inverted", np.uint8, "asmk")
         total = int(counted.starts[-1])

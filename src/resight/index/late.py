@@ -106,6 +106,11 @@ class Late:
     def __init__(self, config: Config) -> None:
         self._config = config
 
+    @property
+    def divisible(self) -> bool:
+        """Where tokens are scored as they are: compressed codes are learnt, and a cascade keeps some of all images."""
+        return not self._config.cascade and (self._config.proves or self._config.kind in ("fp32", "fp16"))
+
     def create(self, chunks: Chunks, folder: Path) -> "LateSearcher":
         contents = measure(chunks)
         scratch = folder / "scratch"

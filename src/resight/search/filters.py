@@ -35,10 +35,10 @@ class Condition:
     def holds(self, attributes: Mapping[str, Attribute]) -> bool:
         if self.name not in attributes:
             return False
-        actual, wanted = attributes[self.name], _number(self.value)
+        actual, wanted = attributes[self.name], read_number(self.value)
         if isinstance(actual, bool):
             return OPERATORS[self.sign](str(actual).lower(), self.value.lower())
-        number = _number(str(actual))
+        number = read_number(str(actual))
         if wanted is None or number is None:
             return OPERATORS[self.sign](str(actual), self.value)
         return OPERATORS[self.sign](number, wanted)
@@ -86,9 +86,10 @@ def parse(where: Sequence[str] = (), near: tuple[float, float, float] | None = N
     return tuple(filters)
 
 
-def _number(text: str) -> float | None:
+def read_number(text: str) -> float | None:
+    """A text as a finite number; None where it is none: "nan" and "inf" are texts here."""
     try:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None  # "nan" and "inf" are texts here
+    return number if math.isfinite(number) else None

@@ -4,6 +4,7 @@ shortlist (fused) → rerank (verify …) → calibrate → locate
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from resight.search import calibration as calibrations
@@ -31,21 +32,29 @@ def search(
     query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | None = None, by_tokens: int = BY_TOKENS
 ) -> Ranking:
     """The k best images for a query, with probabilities and boxes; `by_tokens`: see `locate`."""
+    *_, ranking = search_in_stages(query, pipeline, k, allowed, by_tokens)
+    return ranking
+
+
+def search_in_stages(
+    query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | None = None, by_tokens: int = BY_TOKENS
+) -> Iterator[Ranking]:
+    """First the k best of the shortlist as it is, then the answer."""
     clock = _Clock()
     ranking = shortlist(query, pipeline.shortlisters, pipeline.fusion, choose_depth(pipeline, k), allowed)
     clock.note("shortlist")
+    yield replace(_cut(ranking, k), seconds=dict(clock.seconds))
 
+    clock.go_on()
     gallery = restrict(pipeline.gallery, allowed)
     for reranker in pipeline.rerankers:
         ranking = reranker.rerank(query, ranking, gallery)
         clock.note(type(reranker).__name__.lower())
 
     ranking = calibrations.apply(ranking, pipeline.calibration)
-    ranking = replace(ranking, ids=ranking.ids[:k], scores=ranking.scores[:k])
-
-    ranking = locate(query, ranking, pipeline.gallery, pipeline.sizes, by_tokens)
+    ranking = locate(query, _cut(ranking, k), pipeline.gallery, pipeline.sizes, by_tokens)
     clock.note("locate")
-    return replace(ranking, seconds=clock.seconds)
+    yield replace(ranking, seconds=clock.seconds)
 
 
 def choose_depth(pipeline: Pipeline, k: int) -> int:
@@ -54,6 +63,10 @@ def choose_depth(pipeline: Pipeline, k: int) -> int:
     So what an image scores does not depend on how many were asked for.
     """
     return max([k, USUAL, *(reranker.candidates for reranker in pipeline.rerankers)])
+
+
+def _cut(ranking: Ranking, k: int) -> Ranking:
+    return replace(ranking, ids=ranking.ids[:k], scores=ranking.scores[:k])
 
 
 class _Clock:
@@ -65,3 +78,7 @@ class _Clock:
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
+
+    def go_on(self) -> None:
+        """Whoever reads the stages one by one may take a while in between."""
+        self._last = time.perf_counter()

@@ -2,8 +2,9 @@
 
 In go `Record`s, one an image with the descriptors of every branch; out come `ImageRecord`s and `Descriptors`.
 
-A store shows the collection as it was when it was opened, last refreshed or last written to by this store;
-an iterator keeps the state it started with. Whoever calls a `Writer` method holds the writer lock (resight.lock).
+A store shows the collection as it was when it was opened, last refreshed or last written to by this store; a snapshot
+and an iterator keep the state they started with. A snapshot may be read by many threads at once, a store by one.
+Whoever calls a `Writer` method holds the writer lock (resight.lock).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,6 +59,23 @@ class Record:
 
 
 class Reader(Protocol):
+    """One state of a collection."""
+
+    @property
+    def layout(self) -> tuple[Layout, ...]:
+        """One a branch."""
+
+    @property
+    def version(self) -> int:
+        """A number that changes with every change of the collection."""
+
+    @property
+    def stamps(self) -> Mapping[str, int]:
+        """id → number, of every image; as long as both stay, so does all that is stored of the image.
+
+        A number may also change where the content did not: compaction moves images.
+        """
+
     def __len__(self) -> int:
         """The number of images."""
 
@@ -73,9 +91,6 @@ class Reader(Protocol):
         part cannot hold, are None.
         """
 
-    def refresh(self) -> bool:
-        """Go to the newest state of the collection; true when another process had changed it."""
-
 
 class Writer(Protocol):
     def write(self, records: Sequence[Record]) -> None:
@@ -83,6 +98,10 @@ class Writer(Protocol):
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove images; gives how many were there."""
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether so many small files have come together, one a write, that it is time to compact."""
 
     def compact(self, keep: timedelta = KEEP) -> None:
         """Merge small files, and free the space of states that were replaced more than `keep` ago.
@@ -92,13 +111,11 @@ class Writer(Protocol):
 
 
 class Store(Reader, Writer, Protocol):
-    @property
-    def layout(self) -> tuple[Layout, ...]:
-        """One a branch."""
+    def refresh(self) -> bool:
+        """Go to the newest state of the collection; true when another store had changed it."""
 
-    @property
-    def version(self) -> int:
-        """A number that changes with every change that this store shows; indexes are made for one of them."""
+    def snapshot(self) -> Reader:
+        """The state that this store shows now, for good."""
 
 
 def build(name: str, *, folder: Path, layout: Sequence[Layout] = (), **settings: Any) -> Store:

@@ -1,35 +1,27 @@
 """A collection in one LanceDB table `images`: one row an image, so one commit stores an image with all its descriptors.
 
 In go Records, out come ImageRecords and Descriptors. A commit adds files and never changes one, so a process that is
-killed leaves the state of the last commit.
-
-Rows are fetched by position. The map of id → position is read once a table version (from the id column alone), which
-makes thirty images of a thousand local features each a matter of milliseconds, and keeps ids out of query texts.
-Scans go through the same door in bounded portions, because LanceDB's own scanner reads ahead by a gigabyte.
+killed leaves the state of the last commit. What is read is read from one version of the table: rows/snapshot.py.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import lancedb
-import numpy as np
-from numpy.typing import NDArray
 
 from resight.errors import CollectionError, SpaceMismatch, StorageError
 from resight.store import FIELDS, KEEP, Field, ImageRecord, Layout, Record
-from resight.store.rows.decode import decode_descriptors, decode_images
 from resight.store.rows.encode import encode
-from resight.store.rows.schema import IMAGE_COLUMNS, column, make_schema, read_layout
+from resight.store.rows.schema import make_schema, read_layout
+from resight.store.rows.snapshot import TABLE, Snapshot, split, take_snapshot, tell_unreadable
 from resight.types import Descriptors
 
-TABLE = "images"
-IMAGES_AT_ONCE = 4096
 DELETED_AT_ONCE = 5000
+FILES, FILE_BYTES = 64, 16 << 20  # files that a table may have, or bytes for each file of a large one
 FULL = ("No space left", "os error 28", "quota exceeded", "os error 122")
 
 
@@ -56,32 +48,30 @@ class LanceStore:
         self._snapshot: Snapshot | None = None
         self._known: tuple[int, set[str]] | None = None  # version and its ids, so that a write need not read them
         self.layout = read_layout(table.schema)
-        self._columns = frozenset(table.schema.names)
 
     def __len__(self) -> int:
-        return len(self._current().rows)
+        return len(self.snapshot())
 
     @property
     def version(self) -> int:
         return int(self._table.version)
 
+    @property
+    def stamps(self) -> Mapping[str, int]:
+        return self.snapshot().stamps
+
+    def snapshot(self) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = take_snapshot(self._database, self._table.version)
+        return self._snapshot
+
     def metadata(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
-        snapshot = self._current()
-        parts = _split(snapshot.locate(ids), IMAGES_AT_ONCE)
-        return chain.from_iterable(decode_images(*snapshot.fetch(part, IMAGE_COLUMNS)) for part in parts)
+        return self.snapshot().metadata(ids)
 
     def descriptors(
         self, branch: int, ids: Sequence[str] | None = None, *, fields: Sequence[Field] = FIELDS, batch: int = 256
     ) -> Iterator[Descriptors]:
-        if branch not in range(len(self.layout)):
-            raise CollectionError(f"no branch {branch}", expected=f"0 to {len(self.layout) - 1}", actual=str(branch))
-        snapshot = self._current()
-        fields = [name for name in fields if column(branch, name) in self._columns]
-        columns = [column(branch, name) for name in ("count", "vectors", *fields)]
-        return (
-            decode_descriptors(*snapshot.fetch(part, columns), tuple(part), branch, self.layout[branch], fields)
-            for part in _split(snapshot.locate(ids), batch)
-        )
+        return self.snapshot().descriptors(branch, ids, fields=fields, batch=batch)
 
     def refresh(self) -> bool:
         before = self._table.version
@@ -110,11 +100,18 @@ class LanceStore:
         found = [id for id in dict.fromkeys(ids) if id in known]
         if not found:
             return 0
-        rows = self._current().rows
-        for part in _split(found, DELETED_AT_ONCE):
+        rows = self.snapshot().stamps
+        for part in split(found, DELETED_AT_ONCE):
             with self._changing():
                 self._table.delete(f"_rowid IN ({', '.join(str(rows[id]) for id in part)})")
         return len(found)
+
+    @property
+    def is_scattered(self) -> bool:
+        # Every snapshot opens every file, and compacting writes all of them anew: a large table bears more.
+        stats = self._table.stats()
+        files, most = stats["fragment_stats"]["num_fragments"], max(FILES, stats["total_bytes"] // FILE_BYTES)
+        return bool(files > most)
 
     def compact(self, keep: timedelta = KEEP) -> None:
         self.refresh()
@@ -123,16 +120,11 @@ class LanceStore:
             # At zero LanceDB warns that readers of older versions will fail, which `Writer.compact` says already.
             self._table.optimize(cleanup_older_than=max(keep, timedelta(milliseconds=1)), delete_unverified=True)
 
-    def _current(self) -> "Snapshot":
-        if self._snapshot is None:
-            self._snapshot = _take_snapshot(self._database, self._table.version)
-        return self._snapshot
-
     def _catch_up(self) -> set[str]:
         """The ids of the newest version; another process may have written since this store was opened."""
         self.refresh()
         if self._known is None or self._known[0] != self._table.version:
-            self._known = self._table.version, set(self._current().rows)
+            self._known = self._table.version, set(self.snapshot().stamps)
         return self._known[1]
 
     @contextmanager
@@ -140,49 +132,6 @@ class LanceStore:
         self._snapshot = self._known = None  # before, since a commit that fails or is interrupted may have happened
         with _writing():
             yield
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One version of the table, and where each image is in it."""
-
-    table: Any
-    rows: dict[str, int]  # id → position
-
-    def locate(self, ids: Sequence[str] | None) -> Sequence[str]:
-        """The ids to read, all of them there."""
-        if ids is None:
-            return list(self.rows)
-        missing = [id for id in ids if id not in self.rows]
-        if missing:
-            raise CollectionError(
-                f"{len(missing)} of the {len(ids)} images asked for are not in the collection",
-                expected=f"ids of its {len(self.rows)} images",
-                actual=", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else ""),
-                fix="check the ids; refresh or open the collection again if another process may have removed them",
-            )
-        return ids
-
-    def fetch(self, ids: Sequence[str], columns: Sequence[str]) -> tuple[Any, NDArray[np.intp]]:
-        """An arrow table with the rows of `ids`, and the row of each id in it."""
-        wanted = np.array([self.rows[id] for id in ids], np.uint64)
-        try:
-            found = self.table.take_row_ids(np.unique(wanted).tolist()).select(list(columns)).with_row_id().to_arrow()
-        except (RuntimeError, OSError) as error:
-            raise _unreadable(error) from error
-        positions = found["_rowid"].to_numpy()
-        order = np.argsort(positions)
-        return found, order[np.searchsorted(positions, wanted, sorter=order)]
-
-
-def _take_snapshot(database: Any, version: int) -> Snapshot:
-    try:
-        table = database.open_table(TABLE)
-        table.checkout(version)
-        found = table.search().select(["id"]).with_row_id(True).to_arrow().sort_by("_rowid")
-    except (ValueError, RuntimeError, OSError) as error:
-        raise _unreadable(error) from error
-    return Snapshot(table, dict(zip(found["id"].to_pylist(), found["_rowid"].to_pylist(), strict=True)))
 
 
 def _open_table(database: Any, config: Config) -> Any:
@@ -194,7 +143,7 @@ def _open_table(database: Any, config: Config) -> Any:
         with _writing():
             return database.create_table(TABLE, schema=make_schema(config.layout))
     except (RuntimeError, OSError) as error:
-        raise _unreadable(error) from error
+        raise tell_unreadable(error) from error
     layout = read_layout(table.schema)
     if config.layout not in ((), layout):
         raise SpaceMismatch(
@@ -228,16 +177,3 @@ def _missing(folder: Path) -> CollectionError:
         actual="a folder without it" if folder.is_dir() else "no such folder",
         fix="check the path, or index images into it first",
     )
-
-
-def _unreadable(error: Exception) -> CollectionError:
-    return CollectionError(
-        "the collection cannot be read",
-        expected="the files of one of its states",
-        actual=str(error).partition("\n")[0],
-        fix="open it again: another process may have compacted or removed it; if that fails too, its files are damaged",
-    )
-
-
-def _split(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (ids[start : start + size] for start in range(0, len(ids), size))

@@ -1,3 +1,4 @@
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -6,7 +7,7 @@ import pytest
 from builders import global_rows
 
 from resight.search.calibration import Calibration
-from resight.search.pipeline import Pipeline, search
+from resight.search.pipeline import Pipeline, search, search_in_stages
 from resight.search.rerankers import Gallery
 from resight.search.shortlist import Shortlister
 from resight.types import Descriptors, Match, Query, Ranking
@@ -75,6 +76,31 @@ def test_the_stages_run_in_their_order_each_on_what_the_one_before_gave():
         ("rerank", "b", ("c", "a", "b", "d")),
         ("sizes", ("b", "c")),
     ]
+
+
+def test_the_shortlist_is_told_before_anything_else_is_done():
+    log: list = []
+    calibration = Calibration(-3.0, {"asmk": 1.0, "inliers": 1.0})
+    pipeline = make_pipeline(SCORES, (Promote("c", 3, log),), log, calibration=calibration)
+    stages = search_in_stages(QUERY, pipeline, k=2)
+    first = next(stages)
+    assert [first.ids, dict(first.probabilities), list(first.seconds)] == [("a", "b"), {}, ["shortlist"]]
+    assert log == [("search", [[1]], 30, None)]
+    (last,) = stages
+    whole = search(QUERY, pipeline, k=2)
+    assert [last.ids, last.scores.tolist(), last.probabilities] == [
+        whole.ids,
+        whole.scores.tolist(),
+        whole.probabilities,
+    ]
+
+
+def test_the_time_that_a_reader_takes_between_the_stages_does_not_count():
+    stages = search_in_stages(QUERY, make_pipeline(SCORES, (Promote("c", 3, []),)), k=2)
+    next(stages)
+    time.sleep(0.3)
+    (last,) = stages
+    assert sum(last.seconds.values()) < 0.25
 
 
 def test_the_shortlist_is_as_deep_as_the_deepest_stage_and_the_answer_has_k():

@@ -28,7 +28,6 @@ from resight.evaluate.comparison import (
 from resight.evaluate.pages.chart import Chart, Line
 from resight.evaluate.results import RunResult
 from resight.plugins import check_range
-from resight.search.pipeline import Pipeline
 from resight.types import Choice, Recipe
 
 INDEX = "late"
@@ -82,11 +81,12 @@ class Compression:
         with opening() as bench:
             tokens, dimensions = count_tokens(bench.collection, branch)
             steps = [FULL, *(step for step in self._config.steps or list_steps(dimensions) if step != FULL)]
-            ways = []
+            ways, sizes = [], []
             for step in steps:
                 chosen = choose_codes(recipe, branch, read_step(step))
-                ways.append(Way(chosen, bench.pipeline(chosen)))
-            sizes = [Size(_measure_bytes(way.pipeline, branch), tokens) for way in ways]
+                view = bench.view(chosen)
+                sizes.append(Size(cast(Sized, view.searcher(branch, whole=True)).bytes_an_image, tokens))
+                ways.append(Way(chosen, view.pipeline))
             results = measure(bench, ways, by, progress)
         order = sorted(range(len(steps)), key=lambda number: -sizes[number].image)
         rows = [(steps[number], sizes[number], results[number]) for number in order]
@@ -146,11 +146,6 @@ def count_tokens(collection: Collection, branch: int) -> tuple[float, int]:
     for chunk in collection.descriptors(branch):
         tokens, images, dimensions = tokens + len(chunk), images + len(chunk.ids), chunk.vectors.shape[1]
     return tokens / max(images, 1), dimensions
-
-
-def _measure_bytes(pipeline: Pipeline, branch: int) -> float:
-    (searcher,) = [part.searcher for part in pipeline.shortlisters if part.branch == branch]
-    return cast(Sized, searcher).bytes_an_image
 
 
 def _compare(

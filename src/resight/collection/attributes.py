@@ -1,0 +1,104 @@
+"""The attributes of all images of one state, held for filters: conditions → ids, and what there is to filter by.
+
+Read once; of a later state only what has changed is read again. Values lie in columns, made for the names that are
+asked for.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from resight.collection.placing import gather_positions
+from resight.geodesy import find_number
+from resight.search.filter_columns import make_column, make_places
+from resight.search.filters import Circle, Filter
+from resight.store import Reader
+from resight.types import Attribute, Positions
+
+NAMES, VALUES = 50, 50  # told at most
+Kind = Literal["number", "text", "boolean"]
+
+
+@dataclass(frozen=True)
+class AttributeSummary:
+    """What is known of one attribute over all images."""
+
+    name: str
+    kind: Kind
+    count: int  # images that have it
+    minimum: float | None = None  # of numbers
+    maximum: float | None = None
+    values: tuple[tuple[Attribute, int], ...] = ()  # the most common, with how many images have each
+
+
+class AttributeTable:
+    def __init__(self, stamps: Mapping[str, int], rows: Mapping[str, Mapping[str, Attribute]]) -> None:
+        """`rows`: id → attributes, in the order of the store."""
+        self._stamps = stamps
+        self._rows = rows
+        self._made: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def read(cls, reader: Reader, before: "AttributeTable | None" = None) -> "AttributeTable":
+        """`before` is that of an earlier state of the same collection."""
+        stamps = reader.stamps
+        old, known = (before._stamps, before._rows) if before else ({}, {})
+        changed = [name for name, stamp in stamps.items() if old.get(name) != stamp]
+        read = {record.id: record.attributes for record in reader.metadata(changed)}
+        return cls(stamps, {name: read[name] if name in read else known[name] for name in stamps})
+
+    def choose(self, conditions: Sequence[Filter]) -> frozenset[str]:
+        """The ids of the images that meet all conditions."""
+        keep = np.ones(len(self._rows), bool)
+        for condition in conditions:
+            keep &= self._meet(condition)
+        names = list(self._rows)
+        return frozenset(names[row] for row in np.flatnonzero(keep))
+
+    @property
+    def positions(self) -> Positions:
+        positions: Positions = self._once("positions", lambda: gather_positions(self._rows.items()))
+        return positions
+
+    def summarise(self) -> tuple[AttributeSummary, ...]:
+        """At most NAMES attributes, those that most images have, each with its VALUES most common values."""
+        told: tuple[AttributeSummary, ...] = self._once("summary", lambda: summarise(list(self._rows.values())))
+        return told
+
+    def _meet(self, condition: Filter) -> Any:
+        rows = self._rows.values()
+        if isinstance(condition, Circle):
+            return self._once("places", lambda: make_places(rows)).meet(condition)
+        name = condition.name
+        return self._once(f"column {name}", lambda: make_column(rows, name)).meet(condition)
+
+    def _once(self, key: str, make: Callable[[], Any]) -> Any:
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+
+def summarise(rows: Sequence[Mapping[str, Attribute]]) -> tuple[AttributeSummary, ...]:
+    counts = Counter(name for attributes in rows for name in attributes)
+    names = sorted(counts, key=lambda name: (-counts[name], name))[:NAMES]
+    return tuple(_summarise(name, [attributes[name] for attributes in rows if name in attributes]) for name in names)
+
+
+def _summarise(name: str, held: Sequence[Attribute]) -> AttributeSummary:
+    # By type too: True and 1 are equal, and are not the same value.
+    counts = Counter((type(value), value) for value in held)
+    common = sorted(counts.items(), key=lambda item: (-item[1], str(item[0][1])))[:VALUES]
+    values = tuple((value, count) for (_, value), count in common)
+    if all(isinstance(value, bool) for value in held):
+        return AttributeSummary(name, "boolean", len(held), values=values)
+    numbers = [find_number({name: value}, name) for value in held]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(held):
+        return AttributeSummary(name, "text", len(held), values=values)
+    return AttributeSummary(name, "number", len(held), min(known), max(known), values)

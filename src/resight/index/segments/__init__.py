@@ -1,0 +1,1 @@
+"""Several indexes over parts of a collection, searched as one."""
