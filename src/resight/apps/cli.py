@@ -7,17 +7,21 @@ import typer
 
 from resight.apps.commands import (
     adding,
+    auditing,
     data_sets,
+    deduplicating,
     demo,
     evaluating,
     inspecting,
     judging,
     learning,
     locating,
+    matching,
     planning,
     proving,
     reporting,
     searching,
+    serving,
     tuning,
 )
 from resight.errors import ResightError, StorageError
@@ -39,7 +43,14 @@ app.command("demo")(demo.demo)
 app.command("index")(adding.index)
 app.command("delete")(adding.delete)
 app.command("search")(searching.search)
+app.command("serve")(serving.serve)
 app.command("where")(locating.where)
+app.command("dedup")(deduplicating.dedup)
+app.command("match")(matching.match)
+app.command("analogues")(matching.analogues)
+app.command("audit")(auditing.audit)
+app.command("votes")(auditing.votes)
+app.command("review")(auditing.review)
 app.command("eval")(evaluating.evaluate)
 app.command("judge")(judging.judge)
 app.command("report")(reporting.report)

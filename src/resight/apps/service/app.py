@@ -1,0 +1,74 @@
+"""`create_app(settings)`: the routes, and around them what every request passes through."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import metadata
+
+from anyio.to_thread import run_sync
+from fastapi import Depends, FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+
+from resight.apps.service import contract, refusals
+from resight.apps.service.access import Guard
+from resight.apps.service.bodies import BodyLimit
+from resight.apps.service.routes import (
+    adding,
+    collections,
+    health,
+    images,
+    page,
+    reports,
+    reviews,
+    searching,
+    session,
+)
+from resight.apps.service.settings import ServiceSettings
+from resight.apps.service.state import Service
+from resight.apps.service.tracing import Tracing
+
+ROUTES = (health, collections, images, searching, adding, session, reports, reviews, page)
+UPLOADS = 32  # requests with a form that may be under way beside searches
+DESCRIPTION = "Find the very same thing in other images, see where it is, and know how sure the answer is."
+
+
+def create_app(settings: ServiceSettings) -> FastAPI:
+    service = Service(settings)
+
+    @asynccontextmanager
+    async def live(_: FastAPI) -> AsyncIterator[None]:
+        await run_sync(service.start)
+        try:
+            yield
+        finally:
+            await run_sync(service.stop)
+
+    app = FastAPI(
+        title="resight",
+        version=metadata.version("resight"),
+        description=DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=live,
+        dependencies=[Depends(contract.check_parameters)],
+        responses=contract.DOCUMENTED,
+    )
+    app.state.service = service
+    refusals.install(app)
+    contract.install(app)
+    for module in ROUTES:
+        app.include_router(module.router(service))
+    # The last one added is the outermost.
+    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(BodyLimit, most=settings.max_upload_bytes, at_once=settings.places + UPLOADS)
+    if settings.cors:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "X-API-Key", "X-Request-ID"],
+            expose_headers=["X-Request-ID", "Retry-After"],
+        )
+    app.add_middleware(Tracing, metrics=service.metrics, log=settings.log)
+    app.openapi()  # made now: requests are held to it
+    return app

@@ -1,0 +1,12 @@
+"""Images that are added or updated over HTTP: kept durably first, then added in turns.
+
+    intake.py ─▶ journal.py ─▶ 202 … queue.py ─▶ adder.py ─▶ portions.py ─▶ Collection.add
+    (uploads)    (promise)           (runner.py, turns.py)
+
+journal.py keeps what was promised, the runner keeps the promise, listening.py tells how far it is, housekeeping.py
+removes what nothing refers to any more.
+"""
+
+from resight.apps.service.jobs.runner import JobRunner
+
+__all__ = ["JobRunner"]

@@ -1,0 +1,88 @@
+"""What waits for one collection is added, a portion at a time.
+
+A portion is as large as can be added in about a second or two, so that deletes, other jobs and other processes get
+their turn. When somebody else writes, or the disk is full, it tries again later: a promise is not given up.
+"""
+
+import logging
+import time
+
+from resight.apps.service.jobs.intake import Intake
+from resight.apps.service.jobs.job import Item
+from resight.apps.service.jobs.portions import add_portion
+from resight.apps.service.jobs.turns import take_turn
+from resight.apps.service.refusals import to_refusal
+from resight.errors import (
+    CollectionBusy,
+    CollectionError,
+    MissingExtra,
+    ResightError,
+    SpaceMismatch,
+    StorageError,
+    VersionMismatch,
+)
+
+log = logging.getLogger("resight.service.jobs")
+LARGEST, FIRST = 32, 4  # images of a portion
+AIM = 1.5  # seconds of a portion
+SHORTEST, BUSY, TROUBLE = 0.1, 1.0, 30.0  # seconds until it is tried again: at first, and at most in either case
+HOPELESS = (SpaceMismatch, VersionMismatch, MissingExtra)
+
+
+class Adder:
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._portion = FIRST
+        self._pause = SHORTEST
+        self._not_before = 0.0
+
+    def add_next(self) -> bool:
+        """Add one portion, if there is one and it is our turn; false when there is nothing to do now."""
+        if time.monotonic() < self._not_before:
+            return False
+        try:
+            if not self._intake.queue.has_work():
+                return False
+            with take_turn(self._intake.uploads.folder, patience=0):
+                items = self._intake.queue.claim(self._portion)
+                if items:
+                    self._add(items)
+        except CollectionBusy:
+            self._wait(BUSY)
+            return False
+        except (StorageError, CollectionError) as error:
+            log.warning("adding to %s waits: %s", self._intake.name, error)
+            self._wait(TROUBLE)
+            return False
+        self._pause = SHORTEST
+        return True
+
+    def _add(self, items: list[Item]) -> None:
+        intake = self._intake
+        begin = time.monotonic()
+        try:
+            settled = add_portion(intake.collection, intake.uploads, items)
+        except HOPELESS as error:
+            log.error("job %s failed: %s", items[0].job, error)
+            intake.queue.fail(items[0].job, to_refusal(error).problem)
+            return
+        except CollectionBusy:
+            intake.queue.release(items)
+            raise
+        except ResightError as error:
+            intake.queue.release(items, to_refusal(error).problem)
+            raise
+        intake.queue.settle(settled)
+        intake.writes += 1
+        if any(one.outcome != "added" for one in settled):
+            intake.littered.set()
+        log.info("job %s: %d images dealt with", items[0].job, len(items))
+        self._learn((time.monotonic() - begin) / len(items))
+
+    def _learn(self, seconds: float) -> None:
+        """The next portion's size, from the time that an image took."""
+        self._portion = max(1, min(LARGEST, 2 * self._portion, int(AIM / max(seconds, 1e-6))))
+
+    def _wait(self, longest: float) -> None:
+        self._not_before = time.monotonic() + min(self._pause, longest)
+        self._pause = min(2 * self._pause, longest)

@@ -1,0 +1,68 @@
+"""What may be done when nothing waits: unused uploads and old jobs are removed, the collection is tidied.
+
+An upload is unused when no stored image and no open job has its hash. Tidying rewrites what was added in small parts;
+it is done after enough changes, and the longer it takes, the more seldom.
+"""
+
+import contextlib
+import logging
+import time
+
+from resight.apps.service.jobs.intake import Intake
+from resight.apps.service.jobs.turns import take_turn
+from resight.errors import CollectionBusy, CollectionError, StorageError
+
+log = logging.getLogger("resight.service.jobs")
+SWEEP_EVERY = 30.0  # seconds, at the least
+FEW, MANY = 16, 256  # changes after which it is tidied when idle, and in any case
+SHARE = 20  # times as long as tidying took, nothing is tidied again
+
+
+class Housekeeper:
+    def __init__(self, intake: Intake, sweep_every: float = SWEEP_EVERY) -> None:
+        self._intake = intake
+        self._sweep_every = sweep_every
+        self._next_sweep = self._next_tidy = 0.0
+        self._tidied = 0  # how many changes there had been
+        intake.littered.set()  # what the last process left
+
+    def work(self, idle: bool) -> None:
+        """Do what is due."""
+        now = time.monotonic()
+        with contextlib.suppress(CollectionBusy):  # it is as well done later
+            try:
+                if idle and self._intake.littered.is_set() and now >= self._next_sweep:
+                    self._next_sweep = now + self._sweep_every
+                    sweep(self._intake)
+                if self._intake.writes - self._tidied >= (FEW if idle else MANY) and now >= self._next_tidy:
+                    self._tidy()
+            except (StorageError, CollectionError) as error:
+                if isinstance(error, CollectionBusy):
+                    raise
+                log.warning("housekeeping of %s waits: %s", self._intake.name, error)
+
+    def _tidy(self) -> None:
+        begin, writes = time.monotonic(), self._intake.writes
+        self._next_tidy = begin + self._sweep_every
+        self._intake.collection.tidy()
+        self._tidied = writes
+        took = time.monotonic() - begin
+        self._next_tidy = begin + max(self._sweep_every, SHARE * took)
+        log.info("%s tidied in %.1f s", self._intake.name, took)
+
+
+def sweep(intake: Intake) -> int:
+    """Remove uploads that nothing refers to, and jobs that were over long ago; gives how many files went."""
+    if not intake.uploads.folder.is_dir():  # nobody has uploaded anything: nothing is made
+        return 0
+    intake.journal.forget()
+    with take_turn(intake.uploads.folder, patience=0):  # no item becomes an image meanwhile
+        intake.littered.clear()
+        present = list(intake.uploads.list_hashes())
+        stored = {record.sha256 for record in intake.collection.view().records()} if present else set()
+        with intake.journal.hold() as promised:
+            removed = intake.uploads.remove_unused(iter(present), stored | promised)
+        intake.uploads.remove_unfinished()
+    if removed:
+        log.info("%d uploads removed from %s", removed, intake.name)
+    return removed

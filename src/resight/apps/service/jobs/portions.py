@@ -1,0 +1,57 @@
+"""A portion of items in, stored images and what became of each item out.
+
+An error that one image causes costs that image only: the portion is then added one by one. Errors that concern the
+collection or its disk go to the caller. Adding what is stored already changes nothing.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from resight.apps.service.jobs.job import Item, Outcome, Settled
+from resight.apps.service.uploads import Uploads
+from resight.collection import Collection
+from resight.errors import CollectionError, MissingExtra, StorageError
+from resight.store import ImageRecord
+
+log = logging.getLogger("resight.service.jobs")
+
+
+def add_portion(collection: Collection, uploads: Uploads, items: Sequence[Item]) -> list[Settled]:
+    """Add the images of the items; what is given back is stored."""
+    try:
+        return _add(collection, uploads, items)
+    except (CollectionError, StorageError, MissingExtra):
+        raise
+    except Exception as error:  # whatever an encoder makes of an odd picture must not stop the others
+        if len(items) == 1:
+            log.warning("an image could not be added", exc_info=error)
+            return [Settled(items[0], "skipped", "it could not be described")]
+    return [settled for item in items for settled in add_portion(collection, uploads, [item])]
+
+
+def _add(collection: Collection, uploads: Uploads, items: Sequence[Item]) -> list[Settled]:
+    refs = [item.ref(uploads.path(item.promise.sha256)) for item in items]
+    before = _read(collection, items)
+    report = collection.add(refs)
+    after = _read(collection, items)
+    reasons = {one.path: one.reason for one in report.skipped}
+    return [
+        Settled(item, "skipped", reasons[str(ref.path)])
+        if str(ref.path) in reasons
+        else Settled(item, _compare(item, before.get(ref.id), after.get(ref.id)))
+        for item, ref in zip(items, refs, strict=True)
+    ]
+
+
+def _compare(item: Item, before: ImageRecord | None, after: ImageRecord | None) -> Outcome:
+    if before is None:
+        return "added"
+    if before != after:
+        return "updated"
+    return "added" if item.attempts else "unchanged"  # an attempt that was cut short had stored it
+
+
+def _read(collection: Collection, items: Sequence[Item]) -> dict[str, ImageRecord]:
+    view = collection.view()
+    found = (view.find(item.promise.id) for item in items)
+    return {record.id: record for record in found if record is not None}

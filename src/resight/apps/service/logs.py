@@ -1,0 +1,22 @@
+"""Messages of the service itself, beside the lines of requests: as text, as JSON or not at all."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+
+def set_up(kind: str) -> None:
+    """For a process that is a server: warnings and errors of resight go to stderr, in the way of the request lines."""
+    handler = logging.NullHandler() if kind == "none" else logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if kind == "json" else logging.Formatter("%(levelname)s %(message)s"))
+    logger = logging.getLogger("resight")
+    logger.handlers = [handler]
+    logger.propagate = False
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        trace = {"trace": self.formatException(record.exc_info)} if record.exc_info else {}
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps({"time": time, "level": record.levelname.lower(), "message": record.getMessage(), **trace})

@@ -1,0 +1,88 @@
+"""What is in a collection: /api/images (a page of it), /api/image (one) and /api/image/file (its picture)."""
+
+from typing import Annotated, Literal
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from resight.apps.service import shapes
+from resight.apps.service.pictures import SIDES, round_up, tag
+from resight.apps.service.questions import LONGEST_ID, read_near
+from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service.routes.collections import Name
+from resight.apps.service.state import Service
+from resight.apps.service.telling import Json, Plain, tell_record
+from resight.collection import Collection
+from resight.search import filters
+from resight.store import ImageRecord
+
+Id = Annotated[str, Query(max_length=LONGEST_ID, description="The id of an image.")]
+Where = Annotated[
+    list[Annotated[str, Query(max_length=500)]] | None,
+    Query(max_length=20, description="Only images that meet these conditions.", examples=[["year>=1900"]]),
+]
+Near = Annotated[str | None, Query(max_length=200, description="latitude,longitude,metres", examples=["48.9,2.3,500"])]
+UNCHANGED = {"Cache-Control": "private, no-cache"}
+
+
+def router(service: Service) -> APIRouter:
+    routes = APIRouter(prefix="/api", tags=["images"])
+
+    @routes.get("/images", response_model=shapes.ImagePage)
+    async def list_images(
+        where: Where = None,
+        near: Near = None,
+        after: Annotated[str | None, Query(max_length=LONGEST_ID, description="`next` of the page before.")] = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 60,
+        collection: Name = None,
+    ) -> Json:
+        """In the order of their ids."""
+        name, chosen = service.find_collection(collection)
+        circle = read_near(near)
+        filters.parse(where or (), circle)
+
+        def work() -> Plain:
+            view = chosen.view()
+            ids, following, total = service.listings[name].page(view, where or (), circle, after, limit)
+            records = [tell_record(record, service.settings.show_paths) for record in view.records(ids)] if ids else []
+            return {"images": records, "next": following, "total": total}
+
+        return Json(await run_sync(work))
+
+    @routes.get("/image", response_model=shapes.Record)
+    async def read_image(id: Id, collection: Name = None) -> Json:
+        _, chosen = service.find_collection(collection)
+        return Json(tell_record(await find_record(chosen, id), service.settings.show_paths))
+
+    @routes.get(
+        "/image/file", response_class=Response, responses={200: {"content": {"image/webp": {}, "image/jpeg": {}}}}
+    )
+    async def read_picture(
+        request: Request,
+        id: Id,
+        side: Annotated[int, Query(ge=1, le=100_000, description=f"Longer side, rounded up to one of {SIDES}.")] = 640,
+        metadata: Annotated[
+            Literal["strip", "keep"], Query(description="`keep`: a JPEG with the EXIF block.")
+        ] = "strip",
+        collection: Name = None,
+    ) -> Response:
+        """The image re-encoded: without metadata unless they are asked for."""
+        name, chosen = service.find_collection(collection)
+        record = await find_record(chosen, id)
+        size, keep = round_up(side), metadata == "keep"
+        headers = {"ETag": tag(record, size, keep), **UNCHANGED}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        data = await service.pictures[name].read(record, size, service.decoders, keep)
+        return Response(data, media_type="image/jpeg" if keep else "image/webp", headers=headers)
+
+    return routes
+
+
+async def find_record(collection: Collection, id: str) -> ImageRecord:
+    """What is known of an image, or a 404."""
+    record = await run_sync(lambda: collection.view().find(id))
+    if record is None:
+        raise refuse_unknown("image", id[:80])
+    return record

@@ -1,0 +1,69 @@
+"""The page: / and /assets/…. Its files are read once, at the start; no path of a request is looked up on disk."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service.state import Service
+
+TYPES: Mapping[str, str] = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".png": "image/png",
+    ".json": "application/json",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    data: bytes
+    media_type: str
+    tag: str
+
+
+def router(_: Service) -> APIRouter:
+    routes = APIRouter(include_in_schema=False)
+    assets = dict(read_assets(resources.files("resight.apps") / "web"))
+
+    @routes.get("/")
+    async def read_page(request: Request) -> Response:
+        return _answer(assets.get("index.html"), request)
+
+    @routes.get("/favicon.ico")
+    async def read_icon(request: Request) -> Response:
+        return _answer(assets.get("icon.svg"), request)
+
+    @routes.get("/assets/{name:path}")
+    async def read_asset(name: str, request: Request) -> Response:
+        return _answer(assets.get(name), request)
+
+    return routes
+
+
+def read_assets(folder: Traversable, before: str = "") -> Iterator[tuple[str, Asset]]:
+    """Name below the folder → file, for the types that a page has."""
+    for entry in folder.iterdir():
+        suffix = "." + entry.name.rpartition(".")[2]
+        if entry.is_dir():
+            yield from read_assets(entry, f"{before}{entry.name}/")
+        elif suffix in TYPES:
+            data = entry.read_bytes()
+            yield before + entry.name, Asset(data, TYPES[suffix], f'"{hashlib.sha256(data).hexdigest()[:32]}"')
+
+
+def _answer(asset: Asset | None, request: Request) -> Response:
+    if asset is None:
+        raise refuse_unknown("file of the page", request.url.path[:80])
+    headers = {"ETag": asset.tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == asset.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(asset.data, media_type=asset.media_type, headers=headers)

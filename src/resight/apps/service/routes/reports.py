@@ -1,0 +1,66 @@
+"""Evaluation reports of a folder: /api/reports lists them, /reports/{name} shows one, shut off from the page around."""
+
+import html
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from resight.apps.service import shapes
+from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service.state import Service
+from resight.apps.service.telling import Json, Plain
+
+TITLE = re.compile(rb"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+HEAD = 16_384  # bytes that a title is looked for in
+MOST = 1000
+# Its scripts run, but as if they came from nowhere: they can neither ask this service nor read its cookies.
+POLICY = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+)
+
+
+def router(service: Service) -> APIRouter:
+    routes = APIRouter(tags=["reports"])
+
+    @routes.get("/api/reports", response_model=list[shapes.Report])
+    async def list_reports() -> Json:
+        """The newest first."""
+        return Json(await run_sync(lambda: _tell_reports(service.settings.reports)))
+
+    @routes.get("/reports/{name}", response_class=HTMLResponse)
+    async def read_report(name: str) -> HTMLResponse:
+        files = await run_sync(lambda: _list_files(service.settings.reports))
+        if name not in files:
+            raise refuse_unknown("report", name[:80])
+        page = await run_sync(files[name].read_bytes)
+        return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
+
+    return routes
+
+
+def _tell_reports(folder: Path | None) -> list[Plain]:
+    reports: list[Plain] = [
+        {"name": name, "title": _read_title(path) or name, "modified": path.stat().st_mtime}
+        for name, path in _list_files(folder).items()
+    ]
+    return sorted(reports, key=lambda report: (-report["modified"], report["name"]))
+
+
+def _list_files(folder: Path | None) -> Mapping[str, Path]:
+    """Name → page; a link that leads out of the folder is left out."""
+    if folder is None:
+        return {}
+    root = folder.resolve()
+    found = sorted(path for path in root.glob("*.html") if path.is_file() and path.resolve().parent == root)
+    return {path.name: path for path in found[:MOST]}
+
+
+def _read_title(path: Path) -> str:
+    with path.open("rb") as file:
+        found = TITLE.search(file.read(HEAD))
+    return html.unescape(found[1].decode("utf-8", "replace")).strip()[:200] if found else ""

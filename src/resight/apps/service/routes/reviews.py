@@ -1,0 +1,134 @@
+"""Reviews of pairs: the next pair for a reviewer, votes, undo, agreement, pictures and evidence.
+
+A vote is on disk before its answer is sent. In a blind review, what the machine thinks of a pair is told only with the
+answer to the vote on it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
+
+from resight.apps.service import review_shapes, shapes
+from resight.apps.service.access import check_may_write
+from resight.apps.service.contract import takes
+from resight.apps.service.pictures import SIDES, round_up, tag
+from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service.review_shapes import UndoFields, VoteFields
+from resight.apps.service.reviewing import OpenReview, open_reviews
+from resight.apps.service.state import Service
+from resight.apps.service.telling import Json, Plain
+from resight.audit.review import Progress
+
+Reviewer = Annotated[str, Query(max_length=200, description="The name that the votes are kept under.")]
+Number = Annotated[int, Query(description="The number of a pair, from 1.")]
+WRITES = [Depends(check_may_write), Depends(takes("application/json"))]
+CSV = "text/csv"
+
+
+def router(service: Service) -> APIRouter:
+    routes = APIRouter(prefix="/api/reviews", tags=["reviews"])
+    reviews = open_reviews(service)
+
+    @routes.get("", response_model=list[review_shapes.ReviewInfo])
+    def list_reviews() -> Json:
+        return Json([{"name": name, **_describe(one)} for name, one in reviews.items()])
+
+    @routes.get("/{review}", response_model=review_shapes.ReviewDetails)
+    def read_review(review: str, reviewer: Reviewer = "") -> Json:
+        """With a reviewer, also how far that one is."""
+        one = _find(reviews, review)
+        progress = tell_progress(one.review.progress(reviewer)) if reviewer else None
+        about = {"blind": one.review.blind, "order": one.review.order, "progress": progress}
+        return Json({"name": review, **_describe(one), **about})
+
+    @routes.get("/{review}/next", response_model=review_shapes.NextPair)
+    def read_next(review: str, reviewer: Reviewer, skipped: bool = False) -> Json:
+        """`pair` is null when all are done; with `skipped`, those that were skipped come again."""
+        one = _find(reviews, review)
+        number = one.review.next(reviewer, skipped=skipped)
+        return Json({"pair": one.describe_pair(number), "progress": tell_progress(one.review.progress(reviewer))})
+
+    @routes.post("/{review}/votes", status_code=201, dependencies=WRITES, response_model=review_shapes.Voted)
+    def cast_vote(review: str, fields: VoteFields) -> Json:
+        """The same vote may be sent again, such as after an answer that got lost."""
+        one = _find(reviews, review)
+        pair = one.find_pair(fields.pair)
+        one.review.vote(fields.reviewer, fields.pair, fields.verdict)
+        told = {
+            "vote": {"pair": fields.pair, "verdict": fields.verdict},
+            "machine": {"probability": pair.probability, "kind": pair.kind},
+            "progress": tell_progress(one.review.progress(fields.reviewer)),
+        }
+        return Json(told, 201)
+
+    @routes.post("/{review}/undo", dependencies=WRITES, response_model=review_shapes.NextPair)
+    def undo_vote(review: str, fields: UndoFields) -> Json:
+        """`pair` is the one whose vote was taken back; null where there was none."""
+        one = _find(reviews, review)
+        number = one.review.undo(fields.reviewer)
+        return Json(
+            {"pair": one.describe_pair(number), "progress": tell_progress(one.review.progress(fields.reviewer))}
+        )
+
+    @routes.get("/{review}/agreement", response_model=review_shapes.Agreement)
+    def read_agreement(review: str) -> Json:
+        """Cohen's kappa of each two reviewers, and Fleiss' over the pairs that all have voted on."""
+        return Json(asdict(_find(reviews, review).review.agreement()))
+
+    @routes.get("/{review}/votes.csv", response_class=Response, responses={200: {"content": {CSV: {}}}})
+    def export_votes(review: str) -> Response:
+        """Everybody's, oldest first."""
+        text = _find(reviews, review).review.export_csv()
+        headers = {"Content-Disposition": 'attachment; filename="votes.csv"', "Cache-Control": "no-store"}
+        return Response(text.encode("utf-8", "backslashreplace"), media_type=CSV, headers=headers)
+
+    @routes.get("/{review}/why", response_model=shapes.Why)
+    async def explain_pair(review: str, pair: Number, request: Request) -> Json:
+        """What speaks for a pair: its key points, matched; `query` is the first of the two."""
+        one = _find(reviews, review)
+        one.find_pair(pair)
+        async with service.pool.place(request) as place:
+            return Json(await place.run(lambda: one.explain(pair)))
+
+    @routes.get("/{review}/picture", response_class=Response, responses={200: {"content": {"image/webp": {}}}})
+    async def read_picture(
+        review: str,
+        pair: Number,
+        side: Literal["a", "b"],
+        request: Request,
+        size: Annotated[int, Query(ge=1, le=100_000, description=f"Longer side, rounded up to one of {SIDES}.")] = 1280,
+    ) -> Response:
+        """One of the two, re-encoded and without metadata."""
+        one, longer = _find(reviews, review), round_up(size)
+        record = await run_sync(lambda: one.find_record(pair, side))
+        headers = {"ETag": tag(record, longer, False), "Cache-Control": "private, no-cache"}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        data = await one.pictures[side].read(record, longer, service.decoders)
+        return Response(data, media_type="image/webp", headers=headers)
+
+    return routes
+
+
+def tell_progress(progress: Progress) -> Plain:
+    return {
+        "total": progress.total,
+        "voted": progress.voted,
+        "skipped": progress.skipped,
+        "left": progress.left,
+        "counts": dict(progress.counts),
+    }
+
+
+def _describe(one: OpenReview) -> Plain:
+    return {"title": one.review.title, "pairs": len(one.review.pairs)}
+
+
+def _find(reviews: Mapping[str, OpenReview], name: str) -> OpenReview:
+    if name not in reviews:
+        raise refuse_unknown("review", name[:80])
+    return reviews[name]

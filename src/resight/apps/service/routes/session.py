@@ -1,0 +1,62 @@
+"""The page's sign-in: /api/session turns a key into a cookie that scripts cannot read."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from resight.apps.service import sessions, shapes
+from resight.apps.service.contract import takes
+from resight.apps.service.keys import Caller, find_key
+from resight.apps.service.refusals import Refusal
+from resight.apps.service.state import Service
+from resight.apps.service.telling import Json, Plain
+
+
+class SignIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    key: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+def router(service: Service) -> APIRouter:
+    routes = APIRouter(prefix="/api/session", tags=["session"])
+    settings = service.settings
+
+    def tell_state(caller: Caller | None) -> Plain:
+        return {
+            "needs_key": bool(settings.keys),
+            "signed_in": caller is not None,
+            "may_write": caller is not None and caller.may_write,
+        }
+
+    @routes.get("", response_model=shapes.SessionState)
+    async def read_session(request: Request) -> Json:
+        return Json(tell_state(request.state.caller))
+
+    @routes.post("", response_model=shapes.SessionState, dependencies=[Depends(takes("application/json"))])
+    async def sign_in(request: Request, body: SignIn) -> Json:
+        """Sets a cookie that stands for the key for twelve hours."""
+        if not settings.keys:
+            return Json(tell_state(request.state.caller))
+        key = find_key(settings.keys, body.key)
+        if key is None:
+            raise Refusal(401, "this key is not known", fix="ask whoever runs this service for a key")
+        response = Json(tell_state(Caller(key.name, key.may_write and not settings.read_only)))
+        response.set_cookie(
+            sessions.COOKIE,
+            sessions.sign(key, settings.secret),
+            max_age=sessions.LIFETIME,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
+
+    @routes.delete("", response_model=shapes.SessionState)
+    async def sign_out() -> Json:
+        response = Json(tell_state(None if settings.keys else Caller(may_write=not settings.read_only)))
+        response.delete_cookie(sessions.COOKIE, httponly=True, samesite="strict")
+        return response
+
+    return routes

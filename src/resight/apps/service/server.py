@@ -1,0 +1,97 @@
+"""Settings in, a running server until it is told to stop: one process, or several that share the socket.
+
+Several processes each make the app from the settings in an environment variable. The index files are mapped, so that
+their memory is there once.
+"""
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from resight.apps.service import logs
+from resight.apps.service.app import create_app
+from resight.apps.service.settings import VARIABLE, ServiceSettings, read_settings, write_settings
+from resight.errors import InputError
+
+STOP = (signal.SIGINT, signal.SIGTERM)
+KEEP_ALIVE = 15  # seconds
+BACKLOG = 512
+CONNECTIONS = 800  # beside those that search, a process; more are turned away at once
+
+
+def serve(settings: ServiceSettings, listener: socket.socket) -> None:
+    """Until SIGINT or SIGTERM; what runs may end within `settings.grace`."""
+    os.environ[VARIABLE] = write_settings(settings)
+    config = uvicorn.Config(
+        f"{__name__}:make_app",
+        factory=True,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        workers=settings.processes,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(settings.grace),
+        limit_concurrency=CONNECTIONS + settings.places,
+    )
+    for number in STOP:  # uvicorn repeats the signal when it has stopped: leave without a fuss
+        signal.signal(number, lambda *_: sys.exit(0))
+    if settings.processes == 1:
+        uvicorn.Server(config).run(sockets=[listener])
+    else:
+        Multiprocess(config, sockets=[listener]).run()
+
+
+def make_app() -> FastAPI:
+    """In each process of a server."""
+    settings = read_settings(os.environ[VARIABLE])
+    logs.set_up(settings.log)
+    app = create_app(settings)
+    stopping: threading.Event = app.state.service.stopping
+    for number in STOP:
+        signal.signal(number, _tell_first(stopping, 2 * settings.grace, signal.getsignal(number)))
+    return app
+
+
+def _tell_first(stopping: threading.Event, patience: float, then: object) -> Callable[[int, FrameType | None], None]:
+    """A signal handler: tells the service, and then what handled the signal until now. Work that hangs is left."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+        last = threading.Timer(patience, os._exit, [1])
+        last.daemon = True
+        last.start()
+        if callable(then):
+            then(number, frame)
+
+    return handle
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that nobody else has."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio turns off the delay of small packets: 40 ms for each answer.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    if os.name != "nt":  # there it would let two servers have one port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"cannot listen on {host} port {port}",
+            expected="an address of this machine and a port that is free",
+            actual=error.strerror or str(error),
+            fix="choose another with --port; --port 0 takes any that is free",
+        ) from error
+    listener.listen(BACKLOG)
+    return listener

@@ -1,0 +1,19 @@
+"""How many threads the libraries below may start for one piece of work, so that they do not multiply with ours."""
+
+import sys
+
+from threadpoolctl import ThreadpoolController
+
+
+def limit_threads() -> None:
+    """One thread for BLAS and OpenMP in the thread that calls this, and for OpenCV and torch in the process.
+
+    Searches run side by side; threads below them would wait for each other.
+    """
+    controller = ThreadpoolController()
+    for api in ("blas", "openmp"):
+        controller.limit(limits=1, user_api=api)
+    if cv2 := sys.modules.get("cv2"):
+        cv2.setNumThreads(1)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)

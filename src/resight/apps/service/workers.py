@@ -1,0 +1,145 @@
+"""Threads that search, and places for those who wait: work in, its result or a refusal out.
+
+There are as many places as threads and waiting requests together. A request takes a place before anything is decoded
+for it and keeps it until its thread is done, also when nobody waits for the answer any more: what is under way is
+bounded, whatever arrives.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from fastapi import Request
+
+from resight.apps.service.refusals import Refusal
+from resight.apps.service.threads import limit_threads
+
+CLIENT_GONE = 499  # nobody reads it; logs and metrics do
+FIRST_GUESS = 0.5  # seconds a search, before one has been timed
+SMOOTHING = 0.1
+Made = TypeVar("Made")
+
+
+class WorkerPool:
+    def __init__(self, workers: int, places: int, timeout: float) -> None:
+        self.workers = workers
+        self.places = places
+        self.timeout = timeout
+        self.taken = 0  # places; read and written by the event loop's thread alone
+        self.running = 0
+        self._mean = FIRST_GUESS
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="search", initializer=limit_threads)
+
+    @contextlib.asynccontextmanager
+    async def place(self, request: Request) -> AsyncIterator["Place"]:
+        """A place for one request; a 429 where all are taken."""
+        if self.taken >= self.places:
+            raise Refusal(
+                429,
+                "too many searches at once",
+                expected=f"at most {self.places} searches under way",
+                actual="all places are taken",
+                fix="try again after the seconds in Retry-After",
+                retry_after=self.estimate_wait(),
+            )
+        self.taken += 1
+        place = Place(self, request)
+        try:
+            yield place
+        finally:
+            place.leave()
+
+    def estimate_wait(self) -> float:
+        """Seconds until a place is likely to be free."""
+        return max(1, self.taken - self.workers) * self._mean / self.workers
+
+    def submit(self, work: Callable[[], Made]) -> Future[Made]:
+        return self._threads.submit(work)
+
+    def learn(self, seconds: float) -> None:
+        self._mean += SMOOTHING * (seconds - self._mean)
+
+    def close(self) -> None:
+        """Leaves when what runs is done; what waits is dropped."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+class Place:
+    """The right to work for one request, until its time is over or its client is gone."""
+
+    def __init__(self, pool: WorkerPool, request: Request) -> None:
+        self._pool = pool
+        self._request = request
+        self._end = time.monotonic() + pool.timeout
+        self._flying: Future[object] | None = None
+
+    @property
+    def seconds_left(self) -> float:
+        return self._end - time.monotonic()
+
+    async def run(self, work: Callable[[], Made]) -> Made:
+        """The result of `work`, done by a thread of the pool."""
+        loop = asyncio.get_running_loop()
+
+        def timed() -> Made:
+            begin = time.monotonic()
+            loop.call_soon_threadsafe(self._count, 1)
+            try:
+                return work()
+            finally:
+                loop.call_soon_threadsafe(self._count, -1)
+                loop.call_soon_threadsafe(self._pool.learn, time.monotonic() - begin)
+
+        future = self._pool.submit(timed)
+        self._flying = future  # type: ignore[assignment]
+        return await self.wait(asyncio.wrap_future(future))
+
+    async def wait(self, coming: Awaitable[Made]) -> Made:
+        """What is coming, unless the time is over or the client is gone before; what has not begun never does then."""
+        task = asyncio.ensure_future(coming)
+        gone = asyncio.ensure_future(_wait_until_gone(self._request))
+        either: set[asyncio.Future[Any]] = {task, gone}
+        try:
+            await asyncio.wait(either, timeout=max(0.0, self.seconds_left), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if gone.done():
+                raise Refusal(CLIENT_GONE, "the client is gone")
+            raise self._refuse_time()
+        finally:
+            gone.cancel()
+            task.cancel()
+
+    def leave(self) -> None:
+        """Give the place back, now or when its thread is done."""
+        pool, loop = self._pool, asyncio.get_running_loop()
+
+        def give_back() -> None:
+            pool.taken -= 1
+
+        if self._flying is None or self._flying.done():
+            give_back()
+        else:
+            self._flying.add_done_callback(lambda _: loop.call_soon_threadsafe(give_back))
+
+    def _count(self, change: int) -> None:
+        self._pool.running += change
+
+    def _refuse_time(self) -> Refusal:
+        return Refusal(
+            503,
+            "the search took too long",
+            expected=f"an answer within {self._pool.timeout:g} seconds",
+            fix="try again after the seconds in Retry-After",
+            retry_after=self._pool.estimate_wait(),
+        )
+
+
+async def _wait_until_gone(request: Request) -> None:
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            return

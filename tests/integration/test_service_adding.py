@@ -1,0 +1,345 @@
+"""Images added, changed and deleted over HTTP: real collections, real files, and real servers that are killed."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+from scenes import draw_scene
+from starlette.testclient import TestClient
+
+import resight
+from resight.apps.service.app import create_app
+from resight.apps.service.jobs.housekeeping import sweep
+from resight.apps.service.settings import ServiceSettings
+from resight.lock import writer_lock
+
+WAIT = 60.0  # seconds that a job may take on a busy machine
+
+
+def draw_jpeg(seed: int) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(draw_scene(seed, 160, 120)).save(out, "JPEG", quality=92)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection of three images that lie beside it."""
+    folder = tmp_path_factory.mktemp("three")
+    for seed in range(3):
+        (folder / f"own_{seed}.jpg").write_bytes(draw_jpeg(seed))
+    collection = resight.open(folder / "photos.resight", "sift")
+    collection.add(*folder.glob("*.jpg"))
+    collection.search(folder / "own_0.jpg")
+    return folder
+
+
+@pytest.fixture
+def folder(three: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(three / "photos.resight", tmp_path / "photos.resight"))
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[TestClient]:
+    app = create_app(ServiceSettings({"photos": folder}, workers=1, max_files=10))
+    with TestClient(app, "http://localhost") as made:
+        yield made
+
+
+def send(
+    client: httpx.Client | TestClient, seeds: Sequence[int], ids: Sequence[str] = (), **fields: str
+) -> httpx.Response:
+    files = [("images", (f"scene_{seed}.jpg", draw_jpeg(seed), "image/jpeg")) for seed in seeds]
+    return client.post("/api/images", files=files, data={"ids": list(ids), **fields})
+
+
+def finish(client: httpx.Client | TestClient, response: httpx.Response) -> dict[str, Any]:
+    """The job of a 202, when it is over."""
+    assert response.status_code == 202, response.text
+    job: dict[str, Any] = response.json()["job"]
+    end = time.monotonic() + WAIT
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < end, job
+        time.sleep(0.05)
+        job = client.get(f"/api/jobs/{job['id']}").json()
+    return job
+
+
+def list_ids(folder: Path) -> list[str]:
+    return sorted(record.id for record in resight.open(folder).records())
+
+
+def test_added_images_are_kept_by_content_and_found(client: TestClient, folder: Path) -> None:
+    job = finish(client, send(client, [10, 11], attributes='{"label": "scene"}'))
+    assert (job["state"], job["kind"], job["added"], job["done"], job["total"]) == ("done", "add", 2, 2, 2)
+    (record,) = resight.open(folder).records(["scene_10.jpg"])
+    name = hashlib.sha256(draw_jpeg(10)).hexdigest()
+    assert record.path == folder / "uploads" / name[:2] / name
+    assert record.attributes == {"label": "scene"}
+    found = client.post("/api/search", files={"image": ("q.jpg", draw_jpeg(10))}, data={"k": "1"}).json()
+    assert [hit["id"] for hit in found["hits"]] == ["scene_10.jpg"]
+
+
+def test_bad_files_are_named_at_once_and_the_good_ones_are_added(client: TestClient, folder: Path) -> None:
+    files = [
+        ("images", ("../../etc/text.jpg", b"no image", "image/jpeg")),
+        ("images", ("good.jpg", draw_jpeg(12), "image/jpeg")),
+        ("images", ("half.jpg", draw_jpeg(13)[:800], "image/jpeg")),
+    ]
+    response = client.post("/api/images", files=files, data={"ids": ["x", "y", "z"]})
+    skipped = response.json()["job"]["skipped"]
+    assert [one["path"] for one in skipped] == ["text.jpg", "half.jpg"] and all(one["reason"] for one in skipped)
+    assert finish(client, response)["added"] == 1
+    assert "y" in list_ids(folder) and len(list_ids(folder)) == 4
+
+
+def test_nothing_but_bad_files_is_a_400_that_names_them(client: TestClient, folder: Path) -> None:
+    response = client.post("/api/images", files=[("images", ("text.jpg", b"no image"))])
+    assert response.status_code == 400
+    assert "text.jpg" in response.json()["error"]["actual"]
+    assert client.get("/api/jobs").json() == [] and not (folder / "uploads").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "word"),
+    [
+        ({"attributes": "{"}, 400, "JSON"),
+        ({"attributes": '{"box": "1,2,3,4"}'}, 400, "box"),
+        ({"ids": ["a", "b"]}, 422, "ids"),
+        ({"ids": ["a\nb"]}, 400, "id"),
+        ({"colour": "red"}, 422, "colour"),
+        ({"collection": "other"}, 404, "other"),
+    ],
+)
+def test_fields_that_cannot_be_used_are_refused_by_name(
+    client: TestClient, fields: dict[str, Any], status: int, word: str
+) -> None:
+    response = client.post("/api/images", files=[("images", ("a.jpg", draw_jpeg(0)))], data=fields)
+    assert response.status_code == status, response.text
+    assert word in str(response.json()["error"])
+    assert client.get("/api/jobs").json() == []
+
+
+def test_a_body_of_another_type_is_a_415_and_too_many_files_are_a_413(client: TestClient) -> None:
+    assert client.post("/api/images", json={"images": []}).status_code == 415
+    assert client.post("/api/images/delete", content="ids=a").status_code == 415
+    files = [("images", (f"{number}.jpg", b"x")) for number in range(11)]
+    assert client.post("/api/images", files=files).status_code == 413
+
+
+def test_an_update_replaces_attributes_or_the_file(client: TestClient, folder: Path, three: Path) -> None:
+    form = {"attributes": (None, '{"year": 1904, "label": null}')}
+    job = finish(client, client.put("/api/image", params={"id": "own_1.jpg"}, files=form))
+    assert (job["kind"], job["updated"]) == ("update", 1)
+    (record,) = resight.open(folder).records(["own_1.jpg"])
+    assert (record.path, dict(record.attributes)) == (three / "own_1.jpg", {"year": 1904})
+    finish(client, client.put("/api/image", params={"id": "own_1.jpg"}, files={"image": ("new.jpg", draw_jpeg(20))}))
+    (record,) = resight.open(folder).records(["own_1.jpg"])
+    assert (record.sha256, dict(record.attributes)) == (hashlib.sha256(draw_jpeg(20)).hexdigest(), {"year": 1904})
+    assert (three / "own_1.jpg").exists()
+
+
+def test_an_update_of_nothing_or_of_an_unknown_image_is_refused(client: TestClient) -> None:
+    form = {"attributes": (None, "{}")}
+    assert client.put("/api/image", params={"id": "nobody"}, files=form).status_code == 404
+    empty = client.put("/api/image", params={"id": "own_1.jpg"}, files={"attribute": (None, "{}")})
+    assert empty.status_code == 422 and "attribute" in str(empty.json()["error"])
+    bad = client.put("/api/image", params={"id": "own_1.jpg"}, files={"image": ("new.jpg", b"no image")})
+    assert bad.status_code == 400 and "new.jpg" in str(bad.json()["error"])
+
+
+def test_a_delete_is_done_when_it_answers_and_takes_uploads_only(client: TestClient, folder: Path, three: Path) -> None:
+    finish(client, send(client, [10, 11]))
+    assert client.delete("/api/image", params={"id": "scene_10.jpg"}).json() == {"removed": 1}
+    assert client.delete("/api/image", params={"id": "scene_10.jpg"}).status_code == 404
+    body = {"ids": ["scene_11.jpg", "own_0.jpg", "nobody"]}
+    assert client.post("/api/images/delete", json=body).json() == {"removed": 2, "missing": ["nobody"]}
+    assert list_ids(folder) == ["own_1.jpg", "own_2.jpg"]
+    with contextlib.suppress(resight.errors.CollectionBusy):  # the service may be at it itself
+        sweep(client.app.state.service.jobs.intakes["photos"])  # type: ignore[attr-defined]
+    end = time.monotonic() + 10
+    while any(path.is_file() for path in (folder / "uploads").glob("??/*")):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert (three / "own_0.jpg").exists()
+
+
+def test_a_delete_while_another_program_writes_is_a_503_that_says_when_to_come_back(
+    client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writer_lock(folder), monkeypatch.context() as patch:
+        patch.setattr("resight.apps.service.routes.adding.PATIENCE", 0.2)
+        response = client.delete("/api/image", params={"id": "own_0.jpg"})
+        assert response.status_code == 503 and int(response.headers["Retry-After"]) > 0
+        job = send(client, [10]).json()["job"]  # a promise needs no lock
+    assert client.delete("/api/image", params={"id": "own_0.jpg"}).json() == {"removed": 1}
+    end = time.monotonic() + WAIT
+    while client.get(f"/api/jobs/{job['id']}").json()["state"] != "done":
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_images_deleted_while_a_job_adds_others_stay_deleted(client: TestClient, folder: Path) -> None:
+    jobs = [send(client, range(first, first + 10)) for first in (10, 20, 30)]
+    while "scene_10.jpg" not in list_ids(folder):
+        time.sleep(0.02)
+    stored_and_waiting = ["scene_10.jpg", "scene_39.jpg", "own_0.jpg"]
+    answer = client.post("/api/images/delete", json={"ids": stored_and_waiting}).json()
+    assert answer == {"removed": 3, "missing": []}
+    assert {finish(client, job)["state"] for job in jobs} == {"done"}
+    expected = {f"scene_{number}.jpg" for number in range(11, 39)} | {"own_1.jpg", "own_2.jpg"}
+    assert set(list_ids(folder)) == expected
+
+
+def test_events_tell_how_far_a_job_is_and_end_with_done(client: TestClient) -> None:
+    job = send(client, range(10, 18)).json()["job"]
+    text = client.get(f"/api/jobs/{job['id']}/events").text
+    events = [block.split("\n") for block in text.strip().split("\n\n") if not block.startswith(":")]
+    told = [(lines[0], json.loads(lines[1].removeprefix("data: "))) for lines in events]
+    assert {name for name, _ in told[:-1]} == {"event: progress"}
+    assert told[-1][0] == "event: done" and told[-1][1]["added"] == 8
+    done = [state["done"] for _, state in told]
+    assert done == sorted(done)
+    assert client.get("/api/jobs/nothing/events").status_code == 404
+
+
+def test_a_cancelled_job_keeps_what_is_stored_and_leaves_out_the_rest(client: TestClient, folder: Path) -> None:
+    with writer_lock(folder):  # nothing can be stored meanwhile
+        job = send(client, range(10, 20)).json()["job"]
+        cancelled = client.delete(f"/api/jobs/{job['id']}").json()
+    assert (cancelled["state"], cancelled["added"]) == ("cancelled", 0)
+    finish(client, send(client, [30]))
+    stored = set(list_ids(folder))
+    assert "scene_30.jpg" in stored
+    added = client.get(f"/api/jobs/{job['id']}").json()["added"]
+    assert len(stored) == 4 + added
+
+
+def test_a_read_only_service_refuses_every_change(folder: Path) -> None:
+    with TestClient(
+        create_app(ServiceSettings({"photos": folder}, read_only=True, workers=1)), "http://localhost"
+    ) as client:
+        refused = [
+            send(client, [10]),
+            client.put("/api/image", params={"id": "own_0.jpg"}, files={"attributes": (None, "{}")}),
+            client.delete("/api/image", params={"id": "own_0.jpg"}),
+            client.post("/api/images/delete", json={"ids": ["own_0.jpg"]}),
+            client.delete("/api/jobs/x"),
+        ]
+        assert [response.status_code for response in refused] == [403] * 5
+        assert client.get("/api/jobs").json() == []
+    assert len(list_ids(folder)) == 3 and not (folder / "jobs.sqlite").exists()
+
+
+def test_a_disk_that_refuses_the_upload_is_a_507_and_nothing_is_promised(client: TestClient, folder: Path) -> None:
+    (folder / "uploads").write_text("a file where the folder should be")
+    response = send(client, [10])
+    assert response.status_code == 507 and str(folder) not in response.text
+    assert client.get("/api/jobs").json() == []
+    (folder / "uploads").unlink()
+    assert finish(client, send(client, [10]))["added"] == 1
+
+
+def test_everything_is_described(client: TestClient) -> None:
+    paths = client.get("/api/openapi.json").json()["paths"]
+    assert {"post"} <= set(paths["/api/images"]) and {"put", "delete"} <= set(paths["/api/image"])
+    form = paths["/api/images"]["post"]["requestBody"]["content"]
+    assert list(form) == ["multipart/form-data"]
+    assert {"/api/images/delete", "/api/jobs", "/api/jobs/{job}", "/api/jobs/{job}/events"} <= set(paths)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """`resight serve` in a process of its own, killed at the end."""
+    command = [sys.executable, "-m", "resight", "serve", str(folder), "--port", "0", "--workers", "1", "--log", "none"]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        address = line.partition(" at ")[2].split()[0]
+        with httpx.Client(base_url=address, timeout=WAIT) as client:
+            wait_until_up(client)
+            yield process, client
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+def wait_until_up(client: httpx.Client) -> None:
+    end = time.monotonic() + WAIT
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if client.get("/api/health").status_code == 200:
+                return
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_while_it_adds_sixty_images_the_next_one_adds_every_one_that_was_acknowledged_once(folder: Path) -> None:
+    acknowledged: list[str] = []
+    with serving(folder) as (process, client):
+        for first in range(100, 160, 6):
+            seeds = range(first, first + 6)
+            assert send(client, seeds).status_code == 202
+            acknowledged += [f"scene_{seed}.jpg" for seed in seeds]
+            if 12 <= len(list_ids(folder)) - 3 < len(acknowledged):
+                break
+        while len(list_ids(folder)) - 3 < 12:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait(WAIT)
+    assert len(list_ids(folder)) - 3 < len(acknowledged), "the kill came too late to tell anything"
+    with serving(folder) as (_, client):
+        jobs = client.get("/api/jobs").json()
+        end = time.monotonic() + WAIT
+        while any(job["state"] != "done" for job in jobs):
+            assert time.monotonic() < end, jobs
+            time.sleep(0.1)
+            jobs = client.get("/api/jobs").json()
+    assert sum(job["added"] for job in jobs) == sum(job["total"] for job in jobs) == len(acknowledged)
+    assert list_ids(folder) == sorted([*acknowledged, *(f"own_{number}.jpg" for number in range(3))])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_of_two_processes_the_other_goes_on_when_the_one_that_adds_is_killed(folder: Path) -> None:
+    with serving(folder, "--processes", "2") as (process, client):
+        jobs = [send(client, range(first, first + 10)).json()["job"]["id"] for first in (100, 110, 120)]
+        victim = find_adder(folder)
+        assert victim != process.pid
+        os.kill(victim, signal.SIGKILL)
+        end = time.monotonic() + WAIT
+        states = [""]
+        while set(states) != {"done"}:
+            assert time.monotonic() < end, states
+            time.sleep(0.1)
+            with contextlib.suppress(httpx.TransportError):  # a connection of the one that was killed
+                states = [client.get(f"/api/jobs/{job}").json()["state"] for job in jobs]
+        process.terminate()
+        process.wait(WAIT)
+    assert list_ids(folder) == sorted([f"own_{n}.jpg" for n in range(3)] + [f"scene_{n}.jpg" for n in range(100, 130)])
+
+
+def find_adder(folder: Path) -> int:
+    """The process that has the turn, as its lock says."""
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError, ValueError):
+            return int(json.loads((folder / "uploads" / "writer.lock").read_text())["pid"])
+        time.sleep(0.001)
+    raise AssertionError("nobody adds")

@@ -1,0 +1,24 @@
+from pathlib import Path
+
+from resight.apps.service.keys import make_key
+from resight.apps.service.settings import ServiceSettings, read_settings, write_settings
+
+
+def test_settings_survive_the_way_through_an_environment_variable() -> None:
+    settings = ServiceSettings(
+        {"a": Path("/x/a.resight"), "b": Path("/x/b.resight")},
+        keys=(make_key("anna", "k" * 20, may_write=False),),
+        workers=3,
+        reports=Path("/x/reports"),
+        reviews=(Path("/x/review"),),
+        cors=("https://example.org",),
+        allow_hosts=("photos",),
+    )
+    assert read_settings(write_settings(settings)) == settings
+    assert "k" * 20 not in write_settings(settings)
+
+
+def test_places_hold_those_who_search_and_those_who_wait() -> None:
+    assert ServiceSettings({"a": Path("a")}, workers=2).places == 10
+    assert ServiceSettings({"a": Path("a")}, workers=2, waiting=0).places == 2
+    assert ServiceSettings({"a": Path("a"), "b": Path("b")}).default == "a"
