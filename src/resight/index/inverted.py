@@ -10,7 +10,6 @@ posting lists are mapped. Built in two passes over the rows: count, then fill.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +19,9 @@ from numpy.typing import NDArray
 from resight import ranks
 from resight.index import Chunks
 from resight.index.words.lists import Cursor, count_words, create_array, flush
+from resight.kernels.dispatch import add_codes
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, Ranking
-
-AT_ONCE = 1 << 20  # postings looked at together
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class InvertedSearcher:
         self._lengths = lengths
         self._images = images
         self._codes = codes
-        self._config = config
+        self._gains = tabulate_gains(8 * codes.shape[1], config)
         holders = np.diff(starts)
         self._weights = np.log(max(len(ids), 1) / np.maximum(holders, 1)) ** 2 if config.idf else np.ones(len(holders))
 
@@ -99,35 +97,26 @@ class InvertedSearcher:
 
     def _score(self, query: Descriptors) -> FloatArray:
         words = query.words if query.words is not None else np.zeros(0, np.int32)
-        known = np.flatnonzero(words < len(self._starts) - 1)  # the others are words that no image has
-        lengths = self._starts[words[known] + 1] - self._starts[words[known]]
-        totals = np.zeros(len(self._ids))
-        for part in _portions(known, lengths):
-            totals += self._add_up(words[part], query.vectors[part])
+        known = words < len(self._starts) - 1  # the others are words that no image has
+        named = words[known]
+        totals = add_codes(
+            np.ascontiguousarray(query.vectors[known]),
+            self._weights[named],
+            self._starts[named],
+            self._starts[named + 1],
+            self._images,
+            self._codes,
+            self._gains,
+            len(self._ids),
+        )
         scale = np.sqrt(max(len(words), 1)) * np.sqrt(np.maximum(self._lengths, 1))
         return np.asarray(totals / scale, np.float32)
 
-    def _add_up(self, words: NDArray[np.int32], codes: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Contributions of some words of the query to every image."""
-        first, lengths = self._starts[words], self._starts[words + 1] - self._starts[words]
-        owner = np.repeat(np.arange(len(words)), lengths)  # posting → word of the query
-        postings = np.arange(len(owner)) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
-        different = as_integers(self._codes[postings]) ^ as_integers(codes)[owner]
-        distances = np.bitwise_count(different).sum(axis=1, dtype=np.int32)
-        similarity = 1 - distances * (2 / (8 * self._codes.shape[1]))
-        chosen = similarity > self._config.threshold
-        gains = self._weights[words[owner[chosen]]] * similarity[chosen] ** self._config.alpha
-        return np.bincount(self._images[postings[chosen]], gains, len(self._ids)).astype(np.float64)
 
-
-def as_integers(codes: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
-    """Codes [n, bytes] as 64-bit integers where they fit, so that bits are counted eight bytes at a time."""
-    codes = np.ascontiguousarray(codes)
-    return codes.view(np.uint64) if codes.shape[1] % 8 == 0 else codes
-
-
-def _portions(rows: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """`rows` in parts whose posting lists together hold about AT_ONCE entries."""
-    bounds = np.cumsum(lengths) // AT_ONCE
-    for portion in np.unique(bounds):
-        yield rows[bounds == portion]
+def tabulate_gains(bits: int, config: Config) -> NDArray[np.float64]:
+    """[bits + 1]: σ of the similarity, by the number of bits that differ."""
+    similarity = 1 - np.arange(bits + 1) * (2 / bits)
+    gains = np.zeros(bits + 1)
+    chosen = similarity > config.threshold
+    gains[chosen] = similarity[chosen] ** config.alpha
+    return gains

@@ -6,12 +6,12 @@
 #define RESIGHT_AVX2_H
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,popcnt"))), apply_to = function)
 #include <immintrin.h>
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define INLINE static inline __attribute__((always_inline))
 #elif defined(__GNUC__)
-#pragma GCC target("avx2,fma,f16c")
+#pragma GCC target("avx2,fma,f16c,popcnt")
 #include <immintrin.h>
 #define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))

@@ -156,6 +156,25 @@ def add_postings(
     return totals
 
 
+def add_codes(
+    query: NDArray[np.uint8],
+    weights: NDArray[np.float64],
+    starts: Bounds,
+    stops: Bounds,
+    images: NDArray[np.int32],
+    codes: NDArray[np.uint8],
+    gains: NDArray[np.float64],
+    count: int,
+) -> NDArray[np.float64]:
+    """query [w, bytes] with weights [w], and list w from starts[w] to stops[w] of images [m] and codes [m, bytes] →
+    [count]: each posting adds its word's weight × gains [8 × bytes + 1] at the number of bits that differ."""
+    module, totals = native(), np.zeros(count)
+    if module is None:
+        return numpy_twin.add_codes(query, weights, starts, stops, images, codes, gains, count)
+    module.add_codes(query, weights, starts, stops, images, codes, gains, totals)
+    return totals
+
+
 def fill_panels(query: NDArray[Any]) -> NDArray[Any]:
     """[Kq, d] → [panels, 16, d], filled up with zeros."""
     filled = np.zeros((-(-len(query) // LANES) * LANES, query.shape[1]), query.dtype)

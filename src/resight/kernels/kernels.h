@@ -91,6 +91,20 @@ typedef struct {
 /* Adds to totals [count]; 0 as soon as a list names an image beyond them. */
 int add_postings(const Postings *lists, const float *query, enum Gain gain, float *totals, uint32_t count);
 
+/* The same with a binary code of so many bytes an image and word, instead of a value. */
+typedef struct {
+    const int64_t *starts, *stops;
+    int64_t words;
+    const int32_t *images;
+    const uint8_t *codes;
+    int64_t bytes;
+} CodeLists;
+
+/* Adds weights[w] × gains[bits in which the codes differ] to totals [count]; 0 as soon as a list names an image beyond
+ * them. query [words, bytes], gains [8 × bytes + 1]. */
+int add_codes(const CodeLists *lists, const uint8_t *query, const double *weights, const double *gains, double *totals,
+              uint32_t count);
+
 /* One core at its best, what the others are measured against: multiply-adds with nothing but registers, and bytes read
  * from memory with nothing done to them. Each gives how many it did. */
 double peak_fp32(int64_t rounds);

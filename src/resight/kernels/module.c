@@ -323,6 +323,32 @@ static PyObject *py_add_postings(PyObject *self, PyObject *args)
     return finish(b, 6, fits, 0);
 }
 
+/* (query [w, bytes] u8, weights [w] f64, starts [w], stops [w], images [m] i32, codes [m, bytes] u8, gains [8 bytes + 1]
+ * f64, totals [N] f64) */
+static PyObject *py_add_codes(PyObject *self, PyObject *args)
+{
+    (void)self;
+    Py_buffer b[8] = {{0}};
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*w*", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &b[6], &b[7])) {
+        release(b, 8);
+        return NULL;
+    }
+    const int64_t words = length(&b[1], sizeof(double)), postings = length(&b[4], sizeof(int32_t)), images = length(&b[7], sizeof(double));
+    const int64_t gains = length(&b[6], sizeof(double)), bytes = (gains - 1) / 8;
+    int fits = words >= 0 && postings >= 0 && images >= 0 && images <= INT32_MAX && gains > 8 && gains % 8 == 1 &&
+               b[0].len == words * bytes && b[5].len == postings * bytes && length(&b[2], sizeof(int64_t)) == words &&
+               length(&b[3], sizeof(int64_t)) == words;
+    const CodeLists lists = {b[2].buf, b[3].buf, words, b[4].buf, b[5].buf, bytes};
+    for (int64_t word = 0; fits && word < words; word++)
+        fits = lists.starts[word] >= 0 && lists.starts[word] <= lists.stops[word] && lists.stops[word] <= postings;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS;
+        fits = add_codes(&lists, b[0].buf, b[1].buf, b[6].buf, b[7].buf, (uint32_t)images);
+        Py_END_ALLOW_THREADS;
+    }
+    return finish(b, 8, fits, 0);
+}
+
 /* (kind, rounds) → multiply-adds done; kind 0: fp32, 1: int8 */
 static PyObject *py_peak(PyObject *self, PyObject *args)
 {
@@ -377,6 +403,7 @@ static PyMethodDef methods[] = {
     {"scan_int8", py_scan_int8, METH_VARARGS, NULL},  {"maxsim_pq", py_pq, METH_VARARGS, NULL},
     {"will_need", py_will_need, METH_VARARGS, NULL},  {"peak", py_peak, METH_VARARGS, NULL},
     {"peak_read", py_peak_read, METH_VARARGS, NULL},  {"add_postings", py_add_postings, METH_VARARGS, NULL},
+    {"add_codes", py_add_codes, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -102,6 +102,24 @@ def add_postings(
     return totals
 
 
+def add_codes(
+    query: NDArray[np.uint8],
+    weights: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    images: NDArray[np.int32],
+    codes: NDArray[np.uint8],
+    gains: NDArray[np.float64],
+    count: int,
+) -> NDArray[np.float64]:
+    """Posting lists with binary codes, of the words of a query [w, bytes] → [count] totals."""
+    totals = np.zeros(count)
+    for code, weight, start, stop in zip(query, weights, starts.tolist(), stops.tolist(), strict=True):
+        different = np.bitwise_count(codes[start:stop] ^ code).sum(axis=1, dtype=np.int64)
+        np.add.at(totals, images[start:stop], weight * gains[different])
+    return totals
+
+
 def average_best(compare: Compare, offsets: NDArray[np.int64], rows: NDArray[np.int64] | None) -> FloatArray:
     """[images]: mean over query tokens of the best value; minus infinity for an image without tokens."""
     listed = np.arange(len(offsets) - 1) if rows is None else rows

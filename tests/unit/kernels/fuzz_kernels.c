@@ -268,6 +268,49 @@ static void fuzz_postings(void)
     free(starts), free(stops), free(named), free(values), free(query), free(totals), free(expected);
 }
 
+static void fuzz_codes(void)
+{
+    const int64_t words = draw(0, 6), images = draw(1, 20), each = draw(0, images), bytes = draw(1, 19);
+    int64_t *starts = make((size_t)words, sizeof(int64_t)), *stops = make((size_t)words, sizeof(int64_t));
+    int32_t *named = make((size_t)(words * each), sizeof(int32_t));
+    uint8_t *codes = make((size_t)(words * each * bytes), 1), *query = make((size_t)(words * bytes), 1);
+    double *weights = make((size_t)words, sizeof(double)), *gains = make((size_t)(8 * bytes + 1), sizeof(double));
+    double *totals = make((size_t)images, sizeof(double)), *expected = make((size_t)images, sizeof(double));
+    for (int64_t bits = 0; bits <= 8 * bytes; bits++)
+        gains[bits] = (double)(bits * bits);
+    for (int64_t image = 0; image < images; image++)
+        totals[image] = 0, expected[image] = 0;
+    for (int64_t word = 0; word < words; word++) {
+        starts[word] = word * each;
+        stops[word] = starts[word] + draw(0, each);
+        weights[word] = (double)draw(0, 3);
+        for (int64_t at = 0; at < bytes; at++)
+            query[word * bytes + at] = (uint8_t)draw(0, 255);
+        for (int64_t i = starts[word]; i < stops[word]; i++) {
+            int64_t different = 0;
+            named[i] = (int32_t)(i - starts[word]);
+            for (int64_t at = 0; at < bytes; at++) {
+                codes[i * bytes + at] = (uint8_t)draw(0, 255);
+                for (int bit = 0; bit < 8; bit++)
+                    different += ((codes[i * bytes + at] ^ query[word * bytes + at]) >> bit) & 1;
+            }
+            expected[named[i]] += weights[word] * gains[different];
+        }
+    }
+    const CodeLists lists = {starts, stops, words, named, codes, bytes};
+    if (!add_codes(&lists, query, weights, gains, totals, (uint32_t)images))
+        exit(1);
+    for (int64_t image = 0; image < images; image++)
+        if (totals[image] != expected[image])
+            exit(1);
+    if (words && stops[0] > starts[0]) {
+        named[starts[0]] = draw(0, 1) ? -1 : (int32_t)images;
+        if (add_codes(&lists, query, weights, gains, totals, (uint32_t)images))
+            exit(1);
+    }
+    free(starts), free(stops), free(named), free(codes), free(query), free(weights), free(gains), free(totals), free(expected);
+}
+
 int main(int count, char **arguments)
 {
     state = count > 1 ? strtoull(arguments[1], NULL, 10) * 2 + 1 : 1;
@@ -278,6 +321,7 @@ int main(int count, char **arguments)
         fuzz_tables(4);
         fuzz_tables(8);
         fuzz_postings();
+        fuzz_codes();
     }
     uint8_t *bytes = make(1000, 1);
     for (size_t size = 0; size < 1000; size++)

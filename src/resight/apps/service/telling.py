@@ -126,7 +126,7 @@ def _tell_numbers(numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 def _tell_box(box: tuple[float, ...] | None) -> list[float] | None:
-    return None if box is None else [round(float(side), 2) for side in box]
+    return None if box is None else [float(side) for side in box]
 
 
 def tell_match(match: Match) -> Plain:
