@@ -1,0 +1,108 @@
+"""Takes the pictures of docs/page.md: the photographs of the demo, a server, a Chromium.
+
+    python docs/page/take_pictures.py [FOLDER]
+
+Writes FOLDER/*.webp (this folder where none is given). Needs the extras demo and dev, and Chromium.
+"""
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from resight.apps.demonstration import find_photos, gather_photos
+from resight.collection import open_collection
+
+LARGEST = 120_000  # bytes of a picture
+QUERY = "campus/holdout/P1070492.png"
+
+
+def main(target: Path) -> None:
+    photos = find_photos()
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        open_collection(Path(scratch) / "photos.resight").add(gather_photos(photos))
+        path = os.environ.get("CHROMIUM") or shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=["--headless=new", "--no-sandbox"])
+        with serve(Path(scratch) / "photos.resight") as address:
+            wide = browser.new_page(viewport={"width": 1280, "height": 800})
+            take_answers(wide, address, photos, target)
+            narrow = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
+            take_narrow(narrow, address, photos, target)
+        browser.close()
+
+
+def take_answers(page: Any, address: str, photos: Path, target: Path) -> None:
+    page.goto(address)
+    page.locator(".samples img").nth(11).wait_for()
+    page.wait_for_load_state("networkidle")
+    save(page, target / "welcome.webp")
+    page.set_input_files("input[type=file]", photos / QUERY)
+    settle(page)
+    save(page, target / "search.webp")
+    page.locator(".card-open").first.click()
+    page.locator(".why-facts h3").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    save(page, target / "why.webp")
+    page.keyboard.press("Escape")
+    page.emulate_media(color_scheme="dark")
+    page.set_input_files("input[type=file]", photos / "building2-1.png")
+    settle(page)
+    page.locator(".card-open").nth(1).click()
+    page.locator(".why-facts h3").first.wait_for()
+    page.get_by_role("button", name="Swipe").click()
+    page.wait_for_load_state("networkidle")
+    save(page, target / "swipe.webp")
+
+
+def take_narrow(page: Any, address: str, photos: Path, target: Path) -> None:
+    page.goto(address)
+    page.locator("main h1").wait_for()
+    page.set_input_files("input[type=file]", photos / QUERY)
+    settle(page)
+    page.locator(".answers").scroll_into_view_if_needed()
+    page.evaluate("() => scrollTo(0, document.querySelector('.answers').offsetTop - 110)")
+    page.wait_for_timeout(500)
+    save(page, target / "phone.webp")
+
+
+def settle(page: Any) -> None:
+    """Until the answer is there and its cards have come to rest."""
+    page.locator(".about-answer").wait_for()
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(600)
+
+
+def save(page: Any, file: Path) -> None:
+    """As good as its limit allows."""
+    shot = Image.open(io.BytesIO(page.screenshot()))
+    for quality in range(85, 30, -5):
+        shot.save(file, quality=quality, method=6)
+        if file.stat().st_size < LARGEST:
+            print(f"{file}: {file.stat().st_size:,} bytes at quality {quality}")
+            return
+    raise SystemExit(f"{file} does not fit into {LARGEST:,} bytes")
+
+
+@contextmanager
+def serve(collection: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "resight", "serve", str(collection), "--port", "0", "--log", "none"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+?/", process.stdout.readline())
+        assert found, "the server did not say where it listens"
+        yield found[0]
+        process.terminate()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -1,0 +1,217 @@
+// The list of answers: candidates first, then the verified answers in the same cards, which glide to their new places.
+
+import { breakable, button, facts, h, icon, put } from "./dom.js";
+import { empty } from "./notes.js";
+import { fileOf, picture } from "./pictures.js";
+import { isTyping } from "./shortcuts.js";
+import { isLikely, sayChance, sayCount, sayName, sayOrigin, sayTime, sayVerdict } from "./wording.js";
+
+const GLIDE = { duration: 420, easing: "cubic-bezier(.2, .7, .2, 1)" };
+const PLACEHOLDERS = 6;
+
+// explain(answer, place) opens the explanation of an answer; findSimilar(id) searches with it.
+export function answerList({ explain, findSimilar }) {
+  const element = h("div", { class: "answer-list", tabindex: "-1" });
+  const cards = new Map(); // id → its card, kept from the shortlist to the answer
+  element.addEventListener("keydown", (event) => walk(element, event, findSimilar));
+  return { element, wait, show, clear: () => put(element) };
+
+  function wait() {
+    cards.clear();
+    put(
+      element,
+      h(
+        "ol",
+        { class: "cards", "aria-hidden": "true" },
+        ...Array.from({ length: PLACEHOLDERS }, () =>
+          h(
+            "li",
+            { class: "card" },
+            h("div", { class: "mat skeleton" }),
+            h(
+              "div",
+              { class: "card-body" },
+              h("div", { class: "skeleton line wide" }),
+              h("div", { class: "skeleton line" }),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  // Gives the numbers of likely and unlikely answers.
+  function show(answer, verified) {
+    const places = new Map([...cards].map(([id, card]) => [id, card.getBoundingClientRect()]));
+    const focused = document.activeElement?.closest?.(".card")?.dataset.id;
+    const all = answer.hits.map((hit, place) => cardOf(hit, place, answer, verified));
+    const likely = all.filter((_, place) => isLikely(answer.hits[place].probability));
+    const unlikely = all.filter((card) => !likely.includes(card));
+    put(
+      element,
+      ...(verified
+        ? [positionLine(answer), ...groups(answer, likely, unlikely), about(answer)]
+        : [h("ol", { class: "cards" }, ...all)]),
+    );
+    glide(places);
+    if (focused) {
+      cards.get(focused)?.querySelector(".card-open")?.focus({ preventScroll: true });
+    }
+    return { likely: likely.length, unlikely: unlikely.length };
+  }
+
+  function cardOf(hit, place, answer, verified) {
+    const card = cards.get(hit.id) ?? h("li", { class: "card", data: { id: hit.id } });
+    cards.set(hit.id, card);
+    card.classList.toggle("likely", verified && isLikely(hit.probability));
+    const kept = card.querySelector(".mat img"); // the picture has loaded already: it is not asked for again
+    const view = picture({ src: kept?.src ?? fileOf(hit.id, 640), size: hit.size, alt: "", box: hit.box });
+    const words = verified
+      ? `${hit.id}: ${sayChance(hit.probability)}, ${sayVerdict(hit.probability)}. Explain`
+      : `${hit.id}, not verified yet`;
+    put(
+      card,
+      h(
+        "button",
+        {
+          type: "button",
+          class: "mat card-open",
+          "aria-label": words,
+          disabled: !verified,
+          on: { click: () => explain(answer, place) },
+        },
+        view,
+      ),
+      h(
+        "div",
+        { class: "card-body" },
+        verified
+          ? chance(hit.probability)
+          : h("div", { class: "chance" }, h("div", { class: "skeleton line big" }), h("span", {}, "not verified yet")),
+        h("h3", {}, breakable(hit.id)),
+        verified && hit.box && h("p", { class: "small quiet located" }, `Box: ${sayOrigin(hit.located_by)}`),
+        verified &&
+          h(
+            "div",
+            { class: "row card-tools" },
+            button([icon("why"), "Why"], () => explain(answer, place), {
+              class: "tool plain",
+              "aria-label": `Why ${hit.id}`,
+            }),
+            button([icon("similar"), h("span", {}, "Find similar")], () => findSimilar(hit.id), {
+              class: "tool plain",
+              "aria-label": `Find similar to ${hit.id}`,
+            }),
+          ),
+      ),
+    );
+    return card;
+  }
+
+  function glide(places) {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      return;
+    }
+    for (const [id, card] of cards) {
+      const from = places.get(id);
+      if (!from || !card.isConnected) {
+        continue;
+      }
+      const to = card.getBoundingClientRect();
+      const [dx, dy] = [from.left - to.left, from.top - to.top];
+      if (dx || dy) {
+        card.animate([{ transform: `translate(${dx}px, ${dy}px)` }, { transform: "none" }], GLIDE);
+      }
+    }
+  }
+}
+
+export function chance(probability) {
+  const level = h("span", { class: "level" });
+  level.style.width = `${Math.max(1.5, (probability ?? 0) * 100)}%`;
+  return h(
+    "div",
+    { class: `chance ${isLikely(probability) ? "likely" : ""}` },
+    h("strong", {}, sayChance(probability)),
+    h("span", {}, sayVerdict(probability)),
+    probability !== null && h("span", { class: "bar", "aria-hidden": "true" }, level),
+  );
+}
+
+function groups(answer, likely, unlikely) {
+  if (!answer.hits.length) {
+    return [
+      empty(
+        "filter",
+        "Nothing to look through",
+        "No image of the collection passes the filters. Take one away and search again.",
+      ),
+    ];
+  }
+  const found = likely.length
+    ? h("ol", { class: "cards", "aria-label": "Likely answers" }, ...likely)
+    : empty(
+        "search",
+        "Nothing here is likely to be the same thing",
+        "What comes closest is below. A box around the thing, or another picture of it, may help.",
+      );
+  return [
+    found,
+    unlikely.length > 0 &&
+      h(
+        "section",
+        { class: "unlikely" },
+        h(
+          "h2",
+          {},
+          "Unlikely ",
+          h("span", { class: "quiet" }, `${sayCount(unlikely.length, "image")} that came closest next`),
+        ),
+        h("ol", { class: "cards small-cards", "aria-label": "Unlikely answers" }, ...unlikely),
+      ),
+  ];
+}
+
+function positionLine({ position }) {
+  if (!position?.known) {
+    return null;
+  }
+  const words = `Taken at ${position.lat.toFixed(5)}, ${position.lon.toFixed(5)}, within ${Math.round(position.metres)} m (${sayChance(position.probability)})`;
+  return h("p", { class: "position-line" }, icon("place"), h("span", {}, words), h("a", { href: "#/map" }, "Map"));
+}
+
+function about(answer) {
+  const seconds = Object.entries(answer.seconds);
+  const total = seconds.reduce((sum, [, each]) => sum + each, 0);
+  return h(
+    "details",
+    { class: "about-answer" },
+    h("summary", {}, `Searched ${sayCount(answer.images, "image")} in ${sayTime(total)}`),
+    facts([
+      ...seconds.map(([stage, each]) => [sayName(stage), sayTime(each)]),
+      ["proof", answer.proof],
+      ["version", String(answer.version)],
+    ]),
+  );
+}
+
+// Arrow keys go from card to card, S searches with the one that has focus.
+function walk(element, event, findSimilar) {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) {
+    return;
+  }
+  const all = [...element.querySelectorAll(".card-open:not(:disabled)")];
+  const here = all.indexOf(event.target.closest(".card")?.querySelector(".card-open"));
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  if (here < 0) {
+    return step > 0 && all[0]?.focus();
+  }
+  if (step) {
+    event.preventDefault();
+    all[Math.min(Math.max(here + step, 0), all.length - 1)].focus();
+  }
+  if (event.key.toLowerCase() === "s") {
+    event.preventDefault();
+    findSimilar(all[here].closest(".card").dataset.id);
+  }
+}

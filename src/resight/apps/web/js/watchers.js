@@ -1,0 +1,15 @@
+// Small news between modules that do not know each other: tell("offline", true), watch("offline", show).
+
+const watchers = new Map();
+
+export function watch(topic, react) {
+  const those = watchers.get(topic) ?? new Set();
+  watchers.set(topic, those.add(react));
+  return () => those.delete(react);
+}
+
+export function tell(topic, value) {
+  for (const react of watchers.get(topic) ?? []) {
+    react(value);
+  }
+}
