@@ -126,3 +126,14 @@ def test_images_of_another_data_set_are_not_searched_in_silence(walls: Path, sce
     ran = run("eval", walls / "walls.toml", "--data", walls, "--keep", tmp_path / "kept.resight")
     assert ran.code == 3
     assert "--keep another folder" in ran.err
+
+
+def test_a_split_of_the_queries_is_judged_part_by_part(walls: Path, evaluated: Path, tmp_path: Path) -> None:
+    (tmp_path / "overlap.csv").write_text("id,split\nscene_0,overlapping\nscene_1,other\nscene_2,other\n")
+    split = ("--split", tmp_path / "overlap.csv", "--keep", evaluated / "walls.resight", "--json", tmp_path / "a.json")
+    assert run("eval", walls / "walls.toml", "--data", walls, *split).code == 0
+    figures = json.loads((tmp_path / "a.json").read_text())
+    values = {entry["id"]: entry["locscore"] for entry in figures["per_query"] if "locscore" in entry}
+    assert sorted(figures["strata"]) == ["other", "overlapping"]
+    assert figures["strata"]["overlapping"]["locscore"] == pytest.approx(values["scene_0"])
+    assert figures["strata"]["other"]["locscore"] == pytest.approx((values["scene_1"] + values["scene_2"]) / 2)

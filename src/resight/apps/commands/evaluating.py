@@ -55,6 +55,10 @@ def evaluate(
     by: Annotated[
         str, typer.Option(help="Also show the figures for each value of this attribute of the queries.")
     ] = "set",
+    split: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also show the figures for each part of the queries (CSV: id, split)."),
+    ] = None,
     strata: Annotated[
         str,
         typer.Option(
@@ -95,6 +99,7 @@ def evaluate(
     from resight.evaluate.bench import Extras
     from resight.evaluate.records import parse
     from resight.evaluate.run_files import DEPTH, Recorder
+    from resight.evaluate.splits import read_split
 
     recorder = Recorder() if run else None
     layer = read_tiles(tiles, attribution)
@@ -111,7 +116,13 @@ def evaluate(
             metric,
             relight,
             progress,
-            extras=Extras(layers, bins, html is not None, recorder.add if recorder else None),
+            extras=Extras(
+                layers,
+                bins,
+                html is not None,
+                recorder.add if recorder else None,
+                read_split(split) if split else None,
+            ),
             keep=keep,
             cache=None if no_cache else FeatureCache(cache or find_folder(), int(cache_size * GIGABYTE)),
             by=by,
@@ -164,8 +175,10 @@ def _measure(
         )
         return comparison.tabulate(relit), comparison.summarise_all(relit)
     if curve is not None:
-        if extras.strata:
-            raise InputError("a curve has no strata", expected="--curve or --strata", fix="leave one of them out")
+        if extras.strata or extras.split is not None:
+            raise InputError(
+                "a curve has no strata", expected="--curve, --strata or --split", fix="leave out the others"
+            )
         chosen = [step for step in (steps or "").split(",") if step.strip()]
         one, by = _load_one(sources, presets, settings), how.pop("by")
         drawn = curves.build(curve, steps=chosen, loss=loss, metric=metric).draw(

@@ -95,11 +95,11 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
       ring(pen, onPlane(circle[0], circle[1]), (circle[2] / METRES_A_DEGREE) * scale, colour("ink"), [6, 5]);
     }
     dots(pen, width, height, colour);
-    for (const mark of marks.toReversed()) {
-      label(pen, screen(points[mark.place]), mark, colour);
-    }
     if (estimate) {
       cross(pen, onPlane(estimate.lat, estimate.lon), colour);
+    }
+    for (const mark of marks.toReversed()) {
+      label(pen, screen(points[mark.place]), mark, colour);
     }
     bar(pen, width, height, colour);
   }

@@ -1,0 +1,110 @@
+"""`resight dedup`."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.commands.adding import Json
+from resight.errors import InputError
+
+if TYPE_CHECKING:
+    from resight.audit.dedup import Report
+
+RULE = "kept: most pixels, then the largest file, then the oldest, then the first by id"
+
+
+def dedup(
+    collection: Annotated[Path, typer.Argument(help="The collection.")],
+    out: Annotated[Path, typer.Option(help="Where the pairs go (.csv): a, b, kind, probability, group, keep.")],
+    against: Annotated[
+        Path | None, typer.Option(metavar="OTHER", help="Only pairs of an image of it and one of this collection.")
+    ] = None,
+    kinds: Annotated[str, typer.Option(help="Which pairs.")] = "copy,near_copy,same",
+    least: Annotated[float, typer.Option(min=0, max=1, help="The least probability of a pair.")] = 0.5,
+    false_alarms: Annotated[
+        float | None, typer.Option(min=0, max=1, metavar="RATE", help="At most this share of wrong pairs, as expected.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that shows the groups.")] = None,
+    review: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Make a review of the pairs, to vote on: serve --review.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Find images that are there twice: exact copies, near copies, and other views of the same thing.
+
+    Nothing is removed. A run that was stopped goes on where it was when it is started again with the same --out.
+    """
+    from resight.audit.dedup import Settings, find_duplicates
+    from resight.audit.pairs import parse_kinds, write_pairs
+    from resight.collection import open_collection
+
+    settings = Settings(parse_kinds(kinds), least, false_alarms)
+    if out.is_dir():
+        raise InputError(f"{out} is a folder", expected="the name of a file", fix="e.g. --out pairs.csv")
+    one = open_collection(collection, must_exist=True)
+    two = open_collection(against, must_exist=True) if against else None
+    work = out.with_name(f"{out.name}.work")
+    with terminal.progress("looking") as bar:
+        report = find_duplicates(one, two, settings, work=work, progress=_show(bar))
+    write_pairs(report.pairs, out)
+    if html:
+        from resight.audit.duplicates_page import render
+
+        terminal.write_text(html, render(report, one, two or one))
+    if review:
+        from resight.audit.review import Review
+
+        title = f"Duplicates in {collection.name}" + (f" and {against.name}" if against else "")
+        Review.create(review, title, one.path, (two or one).path, report.pairs)
+    shutil.rmtree(work, ignore_errors=True)
+    if json:
+        return terminal.print_json(
+            {"collection": collection, "out": out, **summarise(report), "skipped": report.skipped}
+        )
+    terminal.print_skipped(report.skipped)
+    print_summary(out, report)
+    return None
+
+
+def _show(bar: terminal.Bar) -> Callable[[str, int, int], None]:
+    """Progress of one stage after the other, in one bar."""
+    shown = [""]
+
+    def show(stage: str, done: int, total: int) -> None:
+        if stage != shown[0]:
+            shown[0] = stage
+            bar.tell(stage)
+        bar(done, total)
+
+    return show
+
+
+def summarise(report: "Report") -> dict[str, object]:
+    kinds = [pair.kind for pair in report.pairs]
+    return {
+        "images": report.images,
+        "pairs": len(report.pairs),
+        "kinds": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
+        "groups": report.groups,
+        "verified": report.candidates,
+        "expected_wrong": report.expected_wrong,
+        "false_alarm_rate": report.false_alarm_rate,
+        "blank": report.blank,
+    }
+
+
+def print_summary(out: Path, report: "Report") -> None:
+    kinds = summarise(report)["kinds"]
+    assert isinstance(kinds, dict)
+    parts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in kinds.items())
+    print(f"{out}: {len(report.pairs):,} pairs{f' ({parts})' if parts else ''} in {report.groups:,} groups; {RULE}")
+    print(f"of {report.images:,} images, {report.candidates:,} candidate pairs verified")
+    if report.pairs:
+        rate = f"{report.false_alarm_rate:.2%}"
+        print(f"expected to be wrong, by their probabilities: {report.expected_wrong:.1f} pairs ({rate})")
+    if report.blank:
+        print(f"{report.blank:,} images are blank or could not be read: of these only exact copies are listed")

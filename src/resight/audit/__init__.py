@@ -1,0 +1,1 @@
+"""What is twice, and what leaks: pairs, groups, matches between collections, reviews and votes."""

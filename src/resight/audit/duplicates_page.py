@@ -1,0 +1,79 @@
+"""A page that shows the groups of a dedup run: what is kept first, then its duplicates with kind and probability.
+
+In: a Report and its collections. Out: HTML that needs nothing else. Long lists are cut, and the page says where.
+"""
+
+import base64
+import hashlib
+import io
+from dataclasses import dataclass
+from importlib import resources
+
+import jinja2
+from PIL import Image
+
+from resight.audit.dedup import Report
+from resight.audit.pairs import Pair
+from resight.collection import Collection
+from resight.crops import crop
+from resight.data import images
+from resight.errors import BoxError, CollectionError, ImageError
+from resight.explain.page import shrink
+from resight.explain.wording import say_chance
+
+GROUPS, MEMBERS, LOOSE = 200, 12, 100  # that are shown
+SIDE = 240
+KINDS = {"copy": "Exact copy", "near_copy": "Near copy", "same": "Same thing, other view"}
+
+
+@dataclass(frozen=True)
+class Card:
+    id: str
+    picture: str  # data: URI; empty where the file cannot be read
+    size: str
+    verdict: str
+
+
+def render(report: Report, a: Collection, b: Collection) -> str:
+    """`a` and `b` are the collections of the pairs' a and b; the same one for duplicates within a collection."""
+    grouped: dict[int, list[Pair]] = {}
+    for pair in report.pairs:
+        if pair.group is not None and pair.a == pair.keep:
+            grouped.setdefault(pair.group, []).append(pair)
+    loose = [pair for pair in report.pairs if pair.group is None]
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["digest"] = _digest
+    template = environment.from_string((resources.files(__package__) / "duplicates.html").read_text(encoding="utf-8"))
+    return template.render(
+        report=report,
+        groups=[_show(pairs, a, b) for pairs in list(grouped.values())[:GROUPS]],
+        loose=[_show([pair], a, b) for pair in loose[:LOOSE]],
+        hidden_groups=max(len(grouped) - GROUPS, 0),
+        hidden_loose=max(len(loose) - LOOSE, 0),
+    )
+
+
+def _show(pairs: list[Pair], a: Collection, b: Collection) -> dict[str, object]:
+    """The first image of the pairs, and with it the second of each."""
+    cards = [_make_card(b, pair.b, f"{KINDS[pair.kind]}, {say_chance(pair.probability)}") for pair in pairs[:MEMBERS]]
+    kept = _make_card(a, pairs[0].a, "Keep" if pairs[0].keep else "")
+    return {"kept": kept, "cards": cards, "hidden": max(len(pairs) - MEMBERS, 0), "count": len(pairs) + 1}
+
+
+def _make_card(collection: Collection, name: str, verdict: str) -> Card:
+    try:
+        (record,) = collection.records([name])
+        ref = record.ref
+        picture = images.read(ref, max_side=None if ref.box else 2 * SIDE)
+        picture = picture if ref.box is None else crop(picture, ref.box)
+    except (ImageError, BoxError, CollectionError):
+        return Card(name, "", "the file cannot be read", verdict)
+    file = io.BytesIO()
+    Image.fromarray(shrink(picture.pixels, SIDE)).save(file, "WEBP", quality=80)
+    source = "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+    return Card(name, source, f"{picture.size[0]} × {picture.size[1]}, {record.bytes:,} bytes", verdict)
+
+
+def _digest(text: str) -> str:
+    """The source expression by which the page's policy lets this very style apply, and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,136 @@
+"""Which evaluation images show something that the training images show. In: two collections. Out: Leaks, surest first.
+
+Every evaluation image is searched in the training images: the best k by the index, verified by geometry, with the
+probability that both show the very same thing. Files that are equal byte by byte are leaks whatever a search says. A
+picture that training files of many classes share (a placeholder, a blank) tells of no class: it is left out, and said.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from resight.audit.doubts import find_doubts
+from resight.audit.pairs import Pair
+from resight.collection import Collection
+from resight.data.images import reason
+from resight.errors import ImageError, InputError
+from resight.store import ImageRecord
+from resight.types import Box
+
+CLASS = "label"
+WORTH_A_LOOK = 0.02  # a pair of a lower probability is not listed
+MOST_CLASSES = 3  # that copies of one picture may be in before it tells of none
+ITSELF = "TRAIN and EVAL are the same images: no image is paired with itself, and each pair is listed once"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A pair (a: evaluation, b: training) and what speaks for it."""
+
+    pair: Pair
+    inliers: int = 0  # key points that one model explains; 0: other signals, or equal files
+    box: Box | None = None  # where in the training image
+    doubt: str = ""  # why a person should decide, however probable it is (doubts.py)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    leaks: tuple[Leak, ...]
+    images: int  # evaluation images that were looked for
+    itself: bool  # both are the same images, so that no image was paired with itself
+    notes: tuple[str, ...] = ()
+
+
+def find_overlap(
+    train: Collection,
+    evaluation: Collection,
+    *,
+    k: int = 10,
+    class_attribute: str = CLASS,
+    progress: Progress | None = None,
+) -> Overlap:
+    if k < 1:
+        raise InputError("cannot look at that many matches", expected="k of 1 or more", actual=f"k = {k}")
+    records = list(evaluation.records())
+    itself = _are_equal(records, train.records())
+    copies, shared = _find_copies(records, train.records(), class_attribute)
+    ignored = {name for names, _ in shared for name in names}
+    leaks: dict[tuple[str, str], Leak] = {}
+    notes = [ITSELF] if itself else []
+    notes += [_say_shared(names, classes) for names, classes in shared]
+    for done, record in enumerate(records, start=1):
+        equal = [name for name in copies.get(record.sha256, ()) if name not in ignored]
+        found = [_make_copy(record.id, name) for name in equal[: k + itself]]
+        try:
+            found += _look_for(record, train, k + itself, class_attribute, record.id if itself else None)
+        except ImageError as error:
+            notes.append(f"{record.id}: {reason(error, record.path)}; only equal files were looked for")
+        for leak in found:
+            a, b = sorted((leak.pair.a, leak.pair.b)) if itself else (leak.pair.a, leak.pair.b)
+            known = leaks.get((a, b))
+            if not (itself and a == b) and (known is None or leak.pair.probability > known.pair.probability):
+                leaks[a, b] = leak
+        if progress:
+            progress(done, len(records))
+    return Overlap(tuple(_rank(leaks.values())), len(records), itself, tuple(notes))
+
+
+def _look_for(
+    record: ImageRecord, train: Collection, k: int, class_attribute: str, left_out: str | None
+) -> Iterator[Leak]:
+    """By a search in the training images."""
+    answer = train.view().ask(train.encode_query(record.ref), k)
+    hits = [hit for hit in answer.hits if hit.id != left_out]
+    doubts = find_doubts(hits, answer.ranking.matches, class_attribute)
+    for hit in hits:
+        # Where a search gives no probability, it is for people to decide.
+        chance = 0.5 if hit.probability is None else hit.probability
+        if chance >= WORTH_A_LOOK:
+            match = answer.ranking.matches.get(hit.id)
+            pair = Pair(record.id, hit.id, "same", chance, keep=record.id)
+            yield Leak(pair, match.inliers if match else 0, hit.box, doubts.get(hit.id, ""))
+
+
+def _rank(leaks: Iterable[Leak]) -> list[Leak]:
+    """Surest first; pairs of one evaluation image are a group."""
+    ranked = sorted(leaks, key=lambda leak: (-leak.pair.probability, -leak.inliers, leak.pair.a, leak.pair.b))
+    groups: dict[str, int] = {}
+    return [
+        replace(leak, pair=replace(leak.pair, group=groups.setdefault(leak.pair.a, len(groups) + 1))) for leak in ranked
+    ]
+
+
+def _make_copy(name: str, other: str) -> Leak:
+    return Leak(Pair(name, other, "copy", 1.0, keep=name))
+
+
+def _are_equal(records: Sequence[ImageRecord], others: Iterable[ImageRecord]) -> bool:
+    files = {record.id: record.sha256 for record in records}
+    count = 0
+    for other in others:
+        if files.get(other.id) != other.sha256:
+            return False
+        count += 1
+    return count == len(files)
+
+
+def _find_copies(
+    records: Sequence[ImageRecord], others: Iterable[ImageRecord], class_attribute: str
+) -> tuple[Mapping[str, Sequence[str]], Sequence[tuple[frozenset[str], int]]]:
+    """Training images by the hash of an evaluation file that they equal; and those that too many classes share."""
+    wanted = {record.sha256 for record in records}
+    found: dict[str, list[str]] = {}
+    classes: dict[str, set[object]] = {}
+    for other in others:
+        if other.sha256 in wanted:
+            found.setdefault(other.sha256, []).append(other.id)
+            classes.setdefault(other.sha256, set()).add(other.attributes.get(class_attribute))
+    shared = [digest for digest, names in classes.items() if len(names) > MOST_CLASSES]
+    return found, [(frozenset(found[digest]), len(classes[digest])) for digest in shared]
+
+
+def _say_shared(names: frozenset[str], classes: int) -> str:
+    return (
+        f"one picture, such as {min(names)}, is {len(names):,} training images of {classes:,} classes and in EVAL too: "
+        "it tells of no class and is left out"
+    )

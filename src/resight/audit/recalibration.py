@@ -1,0 +1,132 @@
+"""What votes say about the machine's probabilities. In: probabilities and votes. Out: a correction, and its worth.
+
+Platt's correction: log-odds' = scale · log-odds + shift. It minimises the log loss over the pairs that were voted on
+plus STRENGTH/2 · ((scale - 1)² + shift²), so that a few votes hardly move it and many decide. A pair counts once: its
+target is the share of `same` among its votes for same or different. Its worth is the mean log loss before and after,
+each pair judged by a correction that was fitted without it (FOLDS parts). It is true of pairs such as those that were
+voted on: where the uncertain ones came first, it says little of the others.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.audit.pairs import Pair
+from resight.audit.votes import Vote
+from resight.errors import InputError
+from resight.search.calibration import Calibration
+from resight.whole_files import write_whole
+
+STRENGTH = 4.0  # worth about sixteen pairs at even odds
+FOLDS = 5
+FEWEST = 10
+SURE = 1e-4  # probabilities are kept this far from 0 and 1: a vote against a certainty would otherwise outweigh all
+
+
+@dataclass(frozen=True)
+class Correction:
+    scale: float
+    shift: float
+    pairs: int
+    same: float  # of which show the same thing; a half where votes are even
+    before: float  # mean log loss of the probabilities as they were
+    after: float  # and of the corrected ones, each pair by the others
+
+    def correct(self, probability: float) -> float:
+        return float(_squash(self.scale * _logit(np.array([probability])) + self.shift)[0])
+
+
+def fit_correction(pairs: Iterable[Pair], votes: Iterable[Vote]) -> Correction:
+    shares = share_of_same(votes)
+    judged = [(pair.probability, shares[pair.a, pair.b]) for pair in pairs if (pair.a, pair.b) in shares]
+    if len(judged) < FEWEST:
+        raise InputError(
+            "too few votes to correct the probabilities by",
+            expected=f"{FEWEST} pairs with a vote for same or different",
+            actual=str(len(judged)),
+            fix="vote on more pairs",
+        )
+    odds = _logit(np.array([probability for probability, _ in judged]))
+    targets = np.array([share for _, share in judged])
+    scale, shift = _fit(odds, targets)
+    corrected = np.zeros(len(odds))
+    folds = np.arange(len(odds)) % FOLDS
+    for fold in range(FOLDS):
+        out = folds == fold
+        own_scale, own_shift = _fit(odds[~out], targets[~out])
+        corrected[out] = own_scale * odds[out] + own_shift
+    before, after = _log_loss(odds, targets), _log_loss(corrected, targets)
+    return Correction(scale, shift, len(judged), float(targets.sum()), before, after)
+
+
+def share_of_same(votes: Iterable[Vote]) -> Mapping[tuple[str, str], float]:
+    """Of every pair that somebody called same or different: the share that called it same."""
+    ballots: dict[tuple[str, str], list[float]] = {}
+    for vote in votes:
+        if vote.verdict in ("same", "different"):
+            ballots.setdefault((vote.a, vote.b), []).append(float(vote.verdict == "same"))
+    return {pair: sum(ballot) / len(ballot) for pair, ballot in ballots.items()}
+
+
+def correct_calibration(calibration: Calibration, correction: Correction) -> Calibration:
+    """A search's calibration with the correction in it: bias and weights are log-odds, so that they are only scaled."""
+    return Calibration(
+        correction.scale * calibration.bias + correction.shift,
+        {name: correction.scale * weight for name, weight in calibration.weights.items()},
+        calibration.pairs + correction.pairs,
+        calibration.same + round(correction.same),
+        calibration.spaces,
+    )
+
+
+def save(correction: Correction, path: Path) -> None:
+    with write_whole(path) as temporary:
+        temporary.write_text(json.dumps(asdict(correction), indent=1) + "\n", encoding="utf-8")
+
+
+def _fit(odds: NDArray[np.float64], targets: NDArray[np.float64]) -> tuple[float, float]:
+    """Scale and shift. Votes that would turn the ranking round say that it knows nothing: only the shift is left."""
+    scale, shift = _minimise(odds, targets)
+    return (scale, shift) if scale > 0 else (0.0, _minimise(np.zeros_like(odds), targets)[1])
+
+
+def _minimise(odds: NDArray[np.float64], targets: NDArray[np.float64]) -> tuple[float, float]:
+    """Newton's method with halved steps; the loss is convex, and the pull towards (1, 0) keeps it from running off."""
+    inputs = np.column_stack([odds, np.ones_like(odds)])
+    centre = np.array([1.0, 0.0])
+    weights = centre.copy()
+
+    def loss(at: NDArray[np.float64]) -> float:
+        return _log_loss(inputs @ at, targets) * len(targets) + STRENGTH / 2 * float(((at - centre) ** 2).sum())
+
+    for _ in range(100):
+        predicted = _squash(inputs @ weights)
+        gradient = inputs.T @ (predicted - targets) + STRENGTH * (weights - centre)
+        curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + STRENGTH * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        size = 1.0
+        while loss(weights - size * step) > loss(weights) and size > 1e-6:
+            size /= 2
+        weights = weights - size * step
+        if np.abs(size * step).max() < 1e-10:
+            break
+    return float(weights[0]), float(weights[1])
+
+
+def _logit(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    kept = np.clip(probabilities, SURE, 1 - SURE)
+    return np.asarray(np.log(kept / (1 - kept)))
+
+
+def _squash(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
+
+
+def _log_loss(odds: NDArray[np.float64], targets: NDArray[np.float64] | Sequence[float]) -> float:
+    """Mean of log(1 + e^x) - target · x, which is the cross entropy with soft targets."""
+    return math.fsum(np.logaddexp(0, odds) - np.asarray(targets) * odds) / len(odds)

@@ -1,0 +1,90 @@
+"""Every picture of a collection in 96 × 96 grey pixels, whatever its proportions: one pass over the files.
+
+In: records. Out: Thumbnails, mapped from a file, so that 200,000 of them (1.8 GB) need no memory. They show copies that
+are mirrored or turned (symmetries.py) and tell whether two pictures agree when one is laid on the other
+(registration.py). `digests` tell equal pixels of different files: of the decoded picture, reduced where it is large.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.crops import crop
+from resight.data import images
+from resight.errors import BoxError, ImageError
+from resight.store import ImageRecord
+from resight.types import Skipped
+
+SIDE = 96
+DECODED = 512  # longest side that a picture is decoded at
+FLAT = 2.0  # standard deviation of grey values below which a picture shows nothing
+AT_ONCE = 64
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Thumbnails:
+    ids: tuple[str, ...]
+    grey: NDArray[np.uint8]  # [n, SIDE, SIDE]
+    digests: tuple[str, ...]  # empty where the file could not be read
+    flat: NDArray[np.bool_]  # [n] shows nothing; also where the file could not be read
+    skipped: tuple[Skipped, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def choose(self, rows: Sequence[int]) -> "Thumbnails":
+        """Some of them; the pictures stay where they are as long as all are chosen."""
+        if len(rows) == len(self):
+            return self
+        chosen = np.asarray(rows, np.int64)
+        digests = tuple(self.digests[row] for row in rows)
+        ids = tuple(self.ids[row] for row in rows)
+        return Thumbnails(ids, self.grey[chosen], digests, self.flat[chosen], self.skipped)
+
+
+def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Progress | None = None) -> Thumbnails:
+    """`file` is written anew; two pictures are decoded at a time."""
+    grey = np.lib.format.open_memmap(file, "w+", np.uint8, (len(records), SIDE, SIDE))
+    digests, flat, skipped = [], np.ones(len(records), np.bool_), []
+    with ThreadPoolExecutor(2) as pool:
+        for start in range(0, len(records), AT_ONCE):
+            for row, made in enumerate(pool.map(_make, records[start : start + AT_ONCE]), start=start):
+                if isinstance(made, Skipped):
+                    skipped.append(made)
+                    digests.append("")
+                    continue
+                grey[row], digest = made
+                flat[row] = grey[row].std() < FLAT
+                digests.append(digest)
+            if progress:
+                progress(len(digests), len(records))
+    grey.flush()
+    ids = tuple(record.id for record in records)
+    return Thumbnails(ids, np.load(file, mmap_mode="r"), tuple(digests), flat, tuple(skipped))
+
+
+def shrink(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """[H, W, 3] RGB → [SIDE, SIDE] grey."""
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    return np.asarray(cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _make(record: ImageRecord) -> tuple[NDArray[np.uint8], str] | Skipped:
+    ref = record.ref
+    try:
+        picture = images.read(ref, max_side=None if ref.box else DECODED)
+        pixels = picture.pixels if ref.box is None else crop(picture, ref.box).pixels
+    except (ImageError, BoxError) as error:
+        return Skipped(str(ref.path), images.reason(error, ref.path))
+    digest = hashlib.sha256(
+        repr((record.size, ref.box, pixels.shape)).encode() + np.ascontiguousarray(pixels).tobytes()
+    )
+    return shrink(pixels), digest.hexdigest()

@@ -1,0 +1,177 @@
+"""`resight dedup`, `match` and `analogues` end to end, on small drawn scenes."""
+
+import csv
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+from running import run
+from scenes import draw_scene, write_jpeg
+
+SCENES = 6
+
+
+def write_pictures(folder):
+    """Six scenes, four changed copies of the first, an exact copy, equal pixels, a collage, blank pages."""
+    folder.mkdir()
+    scenes = [draw_scene(seed) for seed in range(SCENES)]
+    for seed, pixels in enumerate(scenes):
+        Image.fromarray(pixels).save(folder / f"scene_{seed}.png")
+    first = scenes[0]
+    write_jpeg(folder / "zero_mirrored.jpg", np.ascontiguousarray(first[:, ::-1]))
+    write_jpeg(folder / "zero_cropped.jpg", np.ascontiguousarray(first[60:300, 80:400]))
+    write_jpeg(folder / "zero_turned.jpg", np.ascontiguousarray(np.rot90(first)))
+    write_jpeg(folder / "zero_grey.jpg", np.repeat(cv2.cvtColor(first, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2))
+    shutil.copyfile(folder / "scene_1.png", folder / "one_copied.png")
+    Image.fromarray(scenes[2]).save(folder / "two_as_bitmap.bmp")
+    Image.fromarray(np.hstack([scenes[3], scenes[4]])).save(folder / "collage_3_4.png")
+    for number in range(20):
+        Image.new("RGB", (64, 64), "white").save(folder / f"blank_{number:02}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    root = tmp_path_factory.mktemp("dedup")
+    write_pictures(root / "pictures")
+    assert run("index", root / "pictures", "--into", root / "pictures.resight").code == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def pairs(pictures):
+    ran = run("dedup", pictures / "pictures.resight", "--out", pictures / "pairs.csv", "--html", pictures / "p.html")
+    assert ran.code == 0, ran.err
+    with (pictures / "pairs.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def tell(pairs, *names):
+    """The row of two images."""
+    return next(row for row in pairs if {row["a"], row["b"]} == set(names))
+
+
+def test_every_changed_copy_is_a_near_copy_of_the_first_scene_and_in_its_group(pairs):
+    for change in ("mirrored", "cropped", "turned", "grey"):
+        row = tell(pairs, "scene_0.png", f"zero_{change}.jpg")
+        assert row["kind"] == "near_copy", change
+        assert float(row["probability"]) > 0.95
+        assert row["keep"] == "scene_0.png"
+
+
+def test_equal_bytes_and_equal_pixels_are_copies(pairs):
+    assert tell(pairs, "scene_1.png", "one_copied.png")["kind"] == "copy"
+    assert tell(pairs, "scene_2.png", "two_as_bitmap.bmp")["kind"] == "copy"
+
+
+def test_a_collage_is_found_and_does_not_bring_its_pictures_together(pairs):
+    groups = {tell(pairs, "collage_3_4.png", f"scene_{number}.png")["group"] for number in (3, 4)}
+    assert len(groups) == 2
+    assert not [row for row in pairs if {row["a"], row["b"]} == {"scene_3.png", "scene_4.png"}]
+
+
+def test_twenty_blank_pages_are_one_group_of_nineteen_pairs(pairs):
+    blank = [row for row in pairs if row["a"].startswith("blank") or row["b"].startswith("blank")]
+    assert len(blank) == 19
+    assert {row["keep"] for row in blank} == {"blank_00.png"}
+
+
+def test_nothing_else_is_listed(pairs):
+    def subject(name):
+        return {"one": "1", "two": "2", "zero": "0"}.get(name.split("_")[0], name.split("_")[-1][0])
+
+    rest = [row for row in pairs if not {"blank", "collage"} & {row["a"].split("_")[0], row["b"].split("_")[0]}]
+    assert all(subject(row["a"]) == subject(row["b"]) for row in rest)
+
+
+@pytest.mark.usefixtures("pairs")
+def test_the_page_shows_the_groups_and_asks_for_nothing(pictures):
+    page = (pictures / "p.html").read_text()
+    assert "zero_mirrored.jpg" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert page.lstrip().startswith("<!doctype html>")
+
+
+@pytest.mark.usefixtures("pairs")
+def test_no_trace_of_the_work_is_left(pictures):
+    assert not (pictures / "pairs.csv.work").exists()
+
+
+def test_json_states_the_expected_rate_of_false_alarms(pictures):
+    ran = run(
+        *("dedup", pictures / "pictures.resight", "--out", pictures / "few.csv", "--kinds", "copy", "--json"),
+    )
+    told = ran.answer
+    assert told["kinds"] == {"copy": 21}
+    assert told["false_alarm_rate"] == 0
+
+
+def test_another_collection_is_compared_with_the_first(pictures, tmp_path):
+    (tmp_path / "more").mkdir()
+    Image.fromarray(np.ascontiguousarray(draw_scene(5)[:, ::-1])).save(tmp_path / "more" / "five.png")
+    Image.fromarray(draw_scene(40)).save(tmp_path / "more" / "new.png")
+    shutil.copyfile(pictures / "pictures" / "scene_1.png", tmp_path / "more" / "scene_1.png")
+    run("index", tmp_path / "more", "--into", tmp_path / "more.resight")
+    ran = run(
+        *("dedup", pictures / "pictures.resight", "--against", tmp_path / "more.resight", "--out", tmp_path / "p.csv")
+    )
+    assert ran.code == 0, ran.err
+    with (tmp_path / "p.csv").open() as file:
+        rows = {(row["a"], row["b"]): row for row in csv.DictReader(file)}
+    assert set(rows) == {("scene_5.png", "five.png"), ("scene_1.png", "scene_1.png")}
+    assert rows["scene_1.png", "scene_1.png"]["kind"] == "copy"
+    assert rows["scene_5.png", "five.png"]["kind"] == "near_copy"
+    assert all(row["keep"] == row["a"] for row in rows.values())
+
+
+def test_collections_of_two_encodings_are_refused_with_both_spaces(pictures, tmp_path):
+    run("index", pictures / "pictures", "--into", tmp_path / "sift.resight", "--encoder", "sift")
+    ran = run(
+        *("dedup", pictures / "pictures.resight", "--against", tmp_path / "sift.resight", "--out", tmp_path / "p.csv")
+    )
+    assert ran.code == 3
+    assert "aggregated" in ran.err and "two kinds" in ran.err
+
+
+def test_files_that_are_gone_are_said_and_still_compared_by_what_is_stored(pictures, tmp_path):
+    shutil.copytree(pictures / "pictures", tmp_path / "pictures")
+    run("index", tmp_path / "pictures", "--into", tmp_path / "p.resight")
+    (tmp_path / "pictures" / "zero_grey.jpg").unlink()
+    ran = run("dedup", tmp_path / "p.resight", "--out", tmp_path / "p.csv")
+    assert ran.code == 0
+    assert "zero_grey.jpg" in ran.err
+    with (tmp_path / "p.csv").open() as file:
+        assert tell(list(csv.DictReader(file)), "scene_0.png", "zero_grey.jpg")["kind"] == "same"
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_empty_collection_and_a_single_image_have_no_pairs(pictures, tmp_path, count):
+    run("index", pictures / "pictures" / "scene_0.png", "--into", tmp_path / "one.resight")
+    if not count:
+        run("delete", tmp_path / "one.resight", "scene_0.png")
+    ran = run("dedup", tmp_path / "one.resight", "--out", tmp_path / "p.csv")
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "p.csv").read_text().splitlines() == ["a,b,kind,probability,group,keep"]
+
+
+def test_match_gives_each_image_to_one(pictures, tmp_path):
+    ran = run(
+        *("match", pictures / "pictures.resight", pictures / "pictures.resight", "--one-to-one"),
+        *("--out", tmp_path / "m.csv"),
+    )
+    assert ran.code == 0, ran.err
+    with (tmp_path / "m.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    matched = [row["b"] for row in rows if row["b"]]
+    assert len(rows) == 33
+    assert len(matched) == len(set(matched))
+    assert {row["a"]: row["b"] for row in rows}["scene_5.png"] == "scene_5.png"
+
+
+def test_analogues_leave_out_the_thing_itself(pictures):
+    ran = run(*("analogues", pictures / "pictures.resight", pictures / "pictures" / "scene_0.png", "-k", "3", "--json"))
+    names = [one["id"] for one in ran.answer["analogues"]]
+    assert len(names) == 3
+    assert not {"scene_0.png", "zero_grey.jpg", "zero_turned.jpg", "zero_cropped.jpg"} & set(names)

@@ -1,0 +1,51 @@
+"""What chance gives, and which pairs of shades are looked at; the whole is tested in integration/test_dedup.py."""
+
+import numpy as np
+import pytest
+from builders import draw_texture
+
+from resight.audit.branches import Branches, choose_branches
+from resight.audit.candidates import Depth, exceed_chance, find_candidates
+from resight.audit.side import Side
+from resight.audit.thumbnails import Thumbnails, shrink
+from resight.recipe import load
+
+
+@pytest.mark.parametrize(
+    ("mean", "images", "least"),
+    [
+        (0.1, 100, 4),  # 100 · P(≥ 3) = 0.015, and never below 4
+        (1.0, 1_000, 6),  # 1,000 · P(≥ 5) = 3.7, 1,000 · P(≥ 6) = 0.59
+        (1.0, 1_000_000, 10),  # 10⁶ · P(≥ 9) = 1.1, 10⁶ · P(≥ 10) = 0.11
+        (0.0, 0, 4),
+    ],
+)
+def test_more_keys_are_asked_for_than_chance_gives_to_any_image(mean, images, least):
+    assert exceed_chance(mean, images) == least
+
+
+def make_side(pictures):
+    grey = np.stack([shrink(pixels) for pixels in pictures])
+    ids = tuple(map(str, range(len(grey))))
+    thumbnails = Thumbnails(ids, grey, ids, np.zeros(len(grey), bool), ())
+    return Side(None, ids, ((0.0, 0.0, 320.0, 240.0),) * len(grey), thumbnails)
+
+
+def test_without_words_and_vectors_shades_find_mirrored_and_turned_pictures(tmp_path):
+    one, two = (draw_texture(np.random.default_rng(seed)) for seed in (1, 2))
+    side = make_side([one, two, one[:, ::-1], np.rot90(two, 2)])
+    found = find_candidates(side, side, Branches(None, None, (), False), Depth(), tmp_path)
+    assert [(*rows, mirrored) for rows, mirrored in zip(found.rows.tolist(), found.mirrored.tolist(), strict=True)] == [
+        (0, 2, True),
+        (1, 3, False),
+    ]
+
+
+def test_the_default_preset_has_words_key_points_that_mirror_and_vectors():
+    assert choose_branches(load("sift_tokens")) == Branches(0, 2, (1,), True)
+
+
+def test_a_preset_of_tokens_alone_has_neither_words_nor_key_points():
+    found = choose_branches(load("tokens"))
+    assert (found.words, found.local, found.mirrors) == (None, None, False)
+    assert found.dense

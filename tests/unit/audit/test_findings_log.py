@@ -1,0 +1,32 @@
+import numpy as np
+
+from resight.audit.candidates import Candidates
+from resight.audit.findings_log import FindingsLog
+from resight.audit.registration import Registration
+from resight.audit.verification import Finding
+
+CANDIDATES = Candidates(np.array([[0, 1], [0, 2]], np.int32), np.array([False, True]))
+FOUND = Finding(0, 1, True, 12, 30, 1.25, Registration(0.5, 0.25, 1.0, (0, 0, 0.5, 1), (0, 0, 1, 1)))
+
+
+def test_a_log_goes_on_where_it_was_stopped(tmp_path):
+    FindingsLog.open(tmp_path / "log", CANDIDATES, ("a", "b", "c")).add(1, [FOUND])
+    again = FindingsLog.open(tmp_path / "log", CANDIDATES, ("a", "b", "c"))
+    assert (again.done, again.findings) == (1, [FOUND])
+    again.add(2, [])
+    assert FindingsLog.open(tmp_path / "log", CANDIDATES, ("a", "b", "c")).done == 2
+
+
+def test_other_images_begin_anew(tmp_path):
+    FindingsLog.open(tmp_path / "log", CANDIDATES, ("a", "b", "c")).add(1, [FOUND])
+    assert FindingsLog.open(tmp_path / "log", CANDIDATES, ("a", "b", "d")).done == 0
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path):
+    FindingsLog.open(tmp_path / "log", CANDIDATES, ("a",)).add(1, [FOUND])
+    with (tmp_path / "log").open("a") as file:
+        file.write('{"done": 2, "fou')
+    again = FindingsLog.open(tmp_path / "log", CANDIDATES, ("a",))
+    assert (again.done, again.findings) == (1, [FOUND])
+    again.add(2, [FOUND])
+    assert FindingsLog.open(tmp_path / "log", CANDIDATES, ("a",)).findings == [FOUND, FOUND]
