@@ -1,6 +1,6 @@
 """How well copies are found: `resight dedup` beside perceptual hashes and an embedding, on the same images.
 
-    RESIGHT_DATA=… python benchmarks/dedup.py FOLDER          makes the images and a collection in FOLDER, once
+    RESIGHT_DATA=… python benchmarks/dedup.py FOLDER [--second]     makes images and a collection there, once
 
 200 originals, 12 copies of each (dedup_parts/copies.py) and 500 other pictures. Recall: the share of the 2,400 pairs of
 an original and its copy that are listed. Precision: the share of listed pairs of one picture, of all pairs listed,
@@ -32,9 +32,11 @@ PRECISION = 0.99
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("folder", type=Path)
-    folder = options.parse_args().folder
+    options.add_argument("--second", action="store_true", help="copies of other originals, see dedup_parts/pictures.py")
+    given = options.parse_args()
+    folder = given.folder
     if not (folder / "pictures").is_dir():
-        make(folder / "pictures")
+        make(folder / "pictures", given.second)
     collection = open_collection(folder / "pictures.resight")
     collection.add(folder / "pictures")
     ids = [record.id for record in collection.records()]

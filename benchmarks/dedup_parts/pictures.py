@@ -4,8 +4,10 @@
     FOLDER/WAY/NAME.jpg         each original, passed on in each of the twelve ways of copies.py
     FOLDER/other/NAME.EXT       the other paintings, other craters, street photos of Halensee
 
-Two images are copies when they have the same NAME. Frames of the walk and street photos show some places more than
-once, and that is no false alarm: `tell` gives None for two of them.
+With `second`, the originals are the second hundred of the paintings, other frames and other craters: none of these was
+copied while anything was chosen, though some took part as other pictures. Two images are copies when they have the same
+NAME. Frames of the walk and street photos show some places more than once, and that is no false alarm: `tell` gives None
+for two of them.
 """
 
 import os
@@ -25,10 +27,10 @@ TWICE = ({"painting_bbdd_00179", "painting_bbdd_00219"}, {"painting_bbdd_00043",
 FAR = 1.6  # diameters and a half: crops of three diameters that far apart share nothing
 
 
-def make(folder: Path, originals: int | None = None) -> Path:
+def make(folder: Path, second: bool = False, originals: int | None = None) -> Path:
     """All pictures below `folder`; what is there stays. `originals`: only so many, for a quick look."""
     generator = np.random.default_rng(8)
-    found = list(list_originals())
+    found = list(list_originals(second))
     for name, path in found[:: max(1, len(found) // originals)] if originals else found:
         place(path, folder / "original" / f"{name}{path.suffix}")
         pixels = cv2.cvtColor(cv2.imread(str(path)), cv2.COLOR_BGR2RGB)
@@ -36,7 +38,7 @@ def make(folder: Path, originals: int | None = None) -> Path:
             target = folder / way / f"{name}.jpg"
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(copy(np.asarray(pixels, np.uint8), way, generator))
-    for name, path in list_others():
+    for name, path in list_others(second):
         place(path, folder / "other" / f"{name}{path.suffix}")
     return folder
 
@@ -50,22 +52,25 @@ def tell(a: str, b: str) -> bool | None:
     return None if one.startswith(places) and two.startswith(places) else False
 
 
-def list_originals() -> Iterator[tuple[str, Path]]:
+def list_originals(second: bool) -> Iterator[tuple[str, Path]]:
     data = find_data()
-    for path in sorted((data / "museum" / "paintings").glob("*.jpg"))[:PAINTINGS]:
-        yield f"painting_{path.stem}", path
-    for path in sorted((data / "gardenspoint" / "day_left").iterdir())[::STEP]:
+    yield from list_paintings()[second * PAINTINGS :][:PAINTINGS]
+    for path in sorted((data / "gardenspoint" / "day_left").iterdir())[second * STEP // 2 :: STEP]:
         yield f"walk_{path.stem}", path
-    yield from list_craters()[:CRATERS]
+    yield from list_craters()[second * CRATERS :][:CRATERS]
 
 
-def list_others() -> Iterator[tuple[str, Path]]:
+def list_others(second: bool) -> Iterator[tuple[str, Path]]:
     data = find_data()
-    for path in sorted((data / "museum" / "paintings").glob("*.jpg"))[PAINTINGS:]:
-        yield f"painting_{path.stem}", path
+    yield from list_paintings()[: second * PAINTINGS]
+    yield from list_paintings()[(1 + second) * PAINTINGS :]
     for path in sorted(path for path in (data / "halensee").rglob("*.jpg") if "quer" not in str(path.parent)):
         yield f"street_{path.stem}", path
-    yield from list_craters()[CRATERS : CRATERS + OTHER_CRATERS]
+    yield from list_craters()[(1 + second) * CRATERS :][:OTHER_CRATERS]
+
+
+def list_paintings() -> list[tuple[str, Path]]:
+    return [(f"painting_{path.stem}", path) for path in sorted((find_data() / "museum" / "paintings").glob("*.jpg"))]
 
 
 def list_craters() -> list[tuple[str, Path]]:

@@ -13,14 +13,20 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from serving import PATIENCE, serve
 
+from resight.audit.pairs import Pair
+from resight.audit.review import Review
+
 STREAMS = "/events"  # they end when their job does
 EXAMPLES = 6  # of each kind for each operation
 
 
 @pytest.fixture(scope="module")
 def address(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    own = Path(shutil.copytree(indexed, tmp_path_factory.mktemp("contract") / "scenes.resight"))
-    with serve(own) as server:
+    folder = tmp_path_factory.mktemp("contract")
+    own = Path(shutil.copytree(indexed, folder / "scenes.resight"))
+    pairs = [Pair("scene_01.jpg", "scene_02.jpg", "same", 0.5)]
+    Review.create(folder / "review", "Review", own, own, pairs)
+    with serve(own, options=("--review", str(folder / "review"))) as server:
         yield server.address
 
 

@@ -49,6 +49,18 @@ def test_many_threads_find_what_one_finds(small: Path, tmp_path: Path, preset: s
         assert [all(same) for same in pool.map(search, range(THREADS))] == [True] * THREADS
 
 
+def test_what_is_prepared_changes_only_when_it_is_prepared_again(own: Path) -> None:
+    photos = resight.open(own)
+    before = photos.prepared()
+    photos.delete("scene_07.jpg")
+    assert photos.view().find("scene_07.jpg") is None
+    assert photos.prepared() is before
+    now = photos.prepare()
+    assert now.find("scene_07.jpg") is None
+    assert photos.prepared() is now
+    assert photos.prepare() is now
+
+
 def test_a_view_stays_as_it_is_while_images_come_and_go(own: Path, view: Path, tmp_path: Path) -> None:
     photos = resight.open(own)
     before = photos.view()

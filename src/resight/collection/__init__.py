@@ -78,6 +78,7 @@ class Collection:
         self._indexes = IndexCache(folder, made.spaces)
         self._lock = threading.Lock()
         self._view: View | None = None
+        self._prepared: View | None = None
 
     def add(self, *sources: Source, progress: Progress | None = None) -> AddReport:
         """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed."""
@@ -105,6 +106,19 @@ class Collection:
             if self._view is None or self._view.version != self._read.version:
                 self._view = self._make_view(self._view)
             return self._view
+
+    def prepare(self) -> View:
+        """The newest state with its indexes open, which takes a moment after a change; then `prepared` gives it."""
+        view = self.view()
+        _ = view.pipeline
+        with self._lock:
+            if self._prepared is None or view.version >= self._prepared.version:  # another thread may have been faster
+                self._prepared = view
+        return view
+
+    def prepared(self) -> View:
+        """The state that was last prepared: what to search where nobody should wait for an index of the newest one."""
+        return self._prepared or self.prepare()
 
     def search(
         self,

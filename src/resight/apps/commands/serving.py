@@ -42,9 +42,7 @@ def serve(
     ] = None,
     reports: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Evaluation reports (.html) to show.")] = None,
     review: Annotated[list[Path] | None, typer.Option(metavar="FOLDER", help="A review of pairs to show.")] = None,
-    show_paths: Annotated[
-        bool, typer.Option("--show-paths", help="Tell others, too, where files lie.")
-    ] = False,
+    show_paths: Annotated[bool, typer.Option("--show-paths", help="Tell others, too, where files lie.")] = False,
     log: Annotated[Log, typer.Option(help="A line for each request, on stderr.")] = Log.text,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:

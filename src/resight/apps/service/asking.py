@@ -48,7 +48,7 @@ def search(asked: Asked, service: Service, explain: bool) -> Plain:
 
 def search_in_stages(asked: Asked, service: Service, explain: bool) -> Iterator[Plain]:
     """The lines of a stream: the query, the shortlist and the whole answer."""
-    view = asked.collection.view()
+    view = asked.collection.prepared()
     query, question = make_query(asked, view), asked.question
     yield {"event": "query", **tell_query(query, asked.thumbnail)}
     for answer in view.ask_in_stages(query, question.k, where=question.where, near=question.near):
@@ -59,7 +59,7 @@ def search_in_stages(asked: Asked, service: Service, explain: bool) -> Iterator[
 
 
 def ask(asked: Asked, service: Service) -> Found:
-    view = asked.collection.view()
+    view = asked.collection.prepared()
     query, question = make_query(asked, view), asked.question
     answer = view.ask(query, question.k, where=question.where, near=question.near)
     service.answers.put(question.key, (view, answer))

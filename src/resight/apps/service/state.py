@@ -11,6 +11,7 @@ from resight.apps.service.metrics import Metrics
 from resight.apps.service.pictures import PictureCache
 from resight.apps.service.refusals import refuse_unknown
 from resight.apps.service.settings import ServiceSettings
+from resight.apps.service.watching import Watcher
 from resight.apps.service.workers import WorkerPool
 from resight.collection import Collection, open_collection
 
@@ -25,7 +26,8 @@ class Service:
         }
         self.pool = WorkerPool(settings.workers, settings.places, settings.timeout)
         self.decoders = DecoderPool(settings.workers, settings.max_pixels)
-        self.jobs = JobRunner({} if settings.read_only else self.collections)
+        self.jobs = JobRunner({} if settings.read_only else self.collections, is_quiet=lambda: self.pool.taken == 0)
+        self.watcher = Watcher(self.collections.values())
         self.answers = AnswerCache()
         self.pictures = {name: PictureCache(path) for name, path in settings.collections.items()}
         self.listings = {name: Listing() for name in settings.collections}
@@ -37,11 +39,13 @@ class Service:
         self.decoders.start()
         for collection in self.collections.values():
             warm_up(collection)
+        self.watcher.start()
         self.jobs.start()
 
     def stop(self) -> None:
         self.stopping.set()
         self.jobs.stop(self.settings.grace)
+        self.watcher.stop()
         self.pool.close()
         self.decoders.close()
 
@@ -55,4 +59,4 @@ class Service:
 
 def warm_up(collection: Collection) -> None:
     """Load the networks and open the indexes."""
-    _ = collection.query_side, collection.view().pipeline
+    _ = collection.query_side, collection.prepare()

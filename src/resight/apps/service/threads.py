@@ -1,8 +1,12 @@
 """How many threads the libraries below may start for one piece of work, so that they do not multiply with ours."""
 
+import os
 import sys
+import threading
 
 from threadpoolctl import ThreadpoolController
+
+NICE = 10
 
 
 def limit_threads() -> None:
@@ -17,3 +21,9 @@ def limit_threads() -> None:
         cv2.setNumThreads(1)
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
+
+
+def step_back() -> None:
+    """Let searches go first: what the calling thread does, and the threads that it starts, may take longer."""
+    if sys.platform == "linux":  # elsewhere a priority is the whole process's
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -62,6 +62,7 @@ class Adder:
         begin = time.monotonic()
         try:
             settled = add_portion(intake.collection, intake.uploads, items)
+            intake.collection.prepare()  # who is told that an image is there finds it
         except HOPELESS as error:
             log.error("job %s failed: %s", items[0].job, error)
             intake.queue.fail(items[0].job, to_refusal(error).problem)

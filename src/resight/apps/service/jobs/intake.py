@@ -82,6 +82,7 @@ class Intake:
             stored = {id for id in wanted if view.find(id) is not None}
             if stored:
                 keep_trying(lambda: self.collection.delete(sorted(stored)), end - time.monotonic())
+                self.collection.prepare()
             dropped = self.journal.drop(wanted)
         gone = stored | dropped
         if gone:

@@ -5,14 +5,14 @@ Every process of a service has one; they take turns, and each goes on with what 
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from resight.apps.service.jobs.adder import Adder
 from resight.apps.service.jobs.housekeeping import SWEEP_EVERY, Housekeeper
 from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.journal import Limits
 from resight.apps.service.jobs.turns import GAP
-from resight.apps.service.threads import limit_threads
+from resight.apps.service.threads import limit_threads, step_back
 from resight.collection import Collection
 
 log = logging.getLogger("resight.service.jobs")
@@ -24,9 +24,12 @@ class JobRunner:
         self,
         collections: Mapping[str, Collection],
         *,
+        is_quiet: Callable[[], bool] = lambda: True,
         limits: Limits | None = None,
         sweep_every: float = SWEEP_EVERY,
     ) -> None:
+        """`is_quiet` says whether nobody searches, so that house may be kept."""
+        self._is_quiet = is_quiet
         self.intakes = {name: Intake(name, collection, limits) for name, collection in collections.items()}
         self._adders = [Adder(intake) for intake in self.intakes.values()]
         self._keepers = [Housekeeper(intake, sweep_every) for intake in self.intakes.values()]
@@ -53,12 +56,13 @@ class JobRunner:
 
     def _run(self) -> None:
         limit_threads()
+        step_back()
         while not self._stopping.is_set():
             self._wake.clear()
             try:
                 worked = [adder.add_next() for adder in self._adders]
                 for keeper in self._keepers:
-                    keeper.work(idle=not any(worked))
+                    keeper.work(idle=not any(worked) and self._is_quiet())
             except Exception:  # a fault here must not end the thread: promises would never be kept
                 log.exception("the jobs thread met an error and goes on")
                 worked = []
