@@ -6,7 +6,7 @@
 
 With `second`, the originals are the second hundred of the paintings, other frames and other craters: none of these was
 copied while anything was chosen, though some took part as other pictures. Two images are copies when they have the same
-NAME. Frames of the walk and street photos show some places more than once, and that is no false alarm: `tell` gives None
+NAME. Frames of the walk and street photos show some places more than once, which is no false alarm: `tell` gives None
 for two of them.
 """
 

@@ -7,7 +7,7 @@ killed leaves the state of the last commit. What is read is read from one versio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from resight.store.rows.snapshot import TABLE, Snapshot, split, take_snapshot, t
 from resight.types import Descriptors
 
 DELETED_AT_ONCE = 5000
+COMPACTING = timedelta(minutes=10)  # it may take: what is old enough at its end need not have been at its beginning
 FILES, FILE_BYTES = 64, 16 << 20  # files that a table may have, or bytes for each file of a large one
 FULL = ("No space left", "os error 28", "quota exceeded", "os error 122")
 
@@ -118,7 +119,12 @@ class LanceStore:
         with self._changing():
             # The caller holds the writer lock: a file that no version names is what a killed write left behind.
             # At zero LanceDB warns that readers of older versions will fail, which `Writer.compact` says already.
-            self._table.optimize(cleanup_older_than=max(keep, timedelta(milliseconds=1)), delete_unverified=True)
+            age = max(self._find_age(keep), timedelta(milliseconds=1))
+            self._table.optimize(cleanup_older_than=age, delete_unverified=True)
+
+    def _find_age(self, keep: timedelta) -> timedelta:
+        written = [version["timestamp"].astimezone() for version in self._table.list_versions()]
+        return find_age(written, datetime.now().astimezone(), keep)
 
     def _catch_up(self) -> set[str]:
         """The ids of the newest version; another process may have written since this store was opened."""
@@ -132,6 +138,16 @@ class LanceStore:
         self._snapshot = self._known = None  # before, since a commit that fails or is interrupted may have happened
         with _writing():
             yield
+
+
+def find_age(written: Sequence[datetime], now: datetime, keep: timedelta) -> timedelta:
+    """How old a state has to be to go, where all that were replaced within `keep` stay.
+
+    LanceDB counts from when a state was written. Of those that were written before `keep`, the last one was replaced
+    since, or is the present one: somebody may read it.
+    """
+    before = [time for time in written if time <= now - keep]
+    return now - max(before) + COMPACTING if keep and before else keep
 
 
 def _open_table(database: Any, config: Config) -> Any:

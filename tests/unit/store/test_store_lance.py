@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lancedb
@@ -17,6 +17,7 @@ import pytest
 
 from resight.errors import CollectionError, StorageError
 from resight.store import ImageRecord, Layout, Record, lance
+from resight.store.lance import COMPACTING, find_age
 from resight.store.rows.schema import make_schema
 from resight.types import Descriptors
 
@@ -173,3 +174,20 @@ def test_a_table_from_before_tokens_kept_their_seeds_is_read_and_added_to(tmp_pa
     (rows,) = store.descriptors(0)
     assert rows.ids == ("a",)
     assert rows.seeds is None
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [([300, 200, 5], 200), ([300, 200], 200), ([300, 61, 60, 59], 60), ([30, 5], None)],
+    ids=["replaced five minutes ago", "the present one", "at the very limit", "all of them are young"],
+)
+def test_a_state_goes_only_when_it_was_replaced_long_ago(written: list[int], expected: int | None):
+    """Minutes since states were written; the youngest one that may not go for having been replaced within the hour."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    age = find_age([now - timedelta(minutes=minutes) for minutes in written], now, timedelta(hours=1))
+    assert age == (timedelta(minutes=expected) + COMPACTING if expected else timedelta(hours=1))
+
+
+def test_without_a_time_to_keep_only_the_present_state_stays():
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert find_age([now - timedelta(hours=9)], now, timedelta(0)) == timedelta(0)

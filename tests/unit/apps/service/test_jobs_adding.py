@@ -61,6 +61,9 @@ class Shelf:
     def records(self) -> Iterator[ImageRecord]:
         return iter(list(self.images.values()))
 
+    def prepare(self) -> "Shelf":
+        return self
+
     def tidy(self) -> None:
         self.tidied += 1
 
