@@ -22,7 +22,7 @@ from resight.data.sets.folder import walk
 from resight.types import ImageRef, Skipped
 
 SCENES = 8
-WAIT = 15_000  # milliseconds
+WAIT = 30_000  # milliseconds
 WEB = Path(__file__).parents[2] / "src/resight/apps/web"
 ROUTES = ("search", "images", "map", "review", "reports", "about")
 DROP = """([name, data]) => {

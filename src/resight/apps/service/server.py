@@ -25,6 +25,7 @@ from resight.errors import InputError
 STOP = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE = 15  # seconds
 BACKLOG = 512
+SWITCH = 0.0005  # seconds: a search hands over to the threads of LanceDB some ten times, and each waits that long
 CONNECTIONS = 800  # beside those that search, a process; more are turned away at once
 
 
@@ -55,6 +56,7 @@ def serve(settings: ServiceSettings, listener: socket.socket) -> None:
 def make_app() -> FastAPI:
     """In each process of a server."""
     return_freed_memory()
+    sys.setswitchinterval(SWITCH)
     settings = read_settings(os.environ[VARIABLE])
     logs.set_up(settings.log)
     app = create_app(settings)

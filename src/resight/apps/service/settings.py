@@ -51,6 +51,11 @@ class ServiceSettings:
         return self.workers + (4 * self.workers if self.waiting < 0 else self.waiting)
 
     @property
+    def threads(self) -> int:
+        """That one search may use: what the other workers and processes leave it."""
+        return max(1, count_cores() // (self.workers * self.processes))
+
+    @property
     def default(self) -> str:
         return next(iter(self.collections))
 

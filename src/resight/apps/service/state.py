@@ -24,10 +24,11 @@ class Service:
         self.collections: Mapping[str, Collection] = {
             name: open_collection(path, must_exist=True) for name, path in settings.collections.items()
         }
-        self.pool = WorkerPool(settings.workers, settings.places, settings.timeout)
+        self.pool = WorkerPool(settings.workers, settings.places, settings.timeout, settings.threads)
         self.decoders = DecoderPool(settings.workers, settings.max_pixels)
-        self.jobs = JobRunner({} if settings.read_only else self.collections, is_quiet=lambda: self.pool.taken == 0)
-        self.watcher = Watcher(self.collections.values())
+        writable = {} if settings.read_only else self.collections
+        self.jobs = JobRunner(writable, is_quiet=lambda: self.pool.taken == 0, threads=settings.threads)
+        self.watcher = Watcher(self.collections.values(), settings.threads)
         self.answers = AnswerCache()
         self.pictures = {name: PictureCache(path) for name, path in settings.collections.items()}
         self.listings = {name: Listing() for name in settings.collections}

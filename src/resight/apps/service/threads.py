@@ -9,18 +9,18 @@ from threadpoolctl import ThreadpoolController
 NICE = 10
 
 
-def limit_threads() -> None:
-    """One thread for BLAS and OpenMP in the thread that calls this, and for OpenCV and torch in the process.
+def limit_threads(count: int = 1) -> None:
+    """So many threads for BLAS and OpenMP in the thread that calls this, and for OpenCV and torch in the process.
 
-    Searches run side by side; threads below them would wait for each other.
+    Searches run side by side; more threads below them than there are cores would wait for each other.
     """
     controller = ThreadpoolController()
     for api in ("blas", "openmp"):
-        controller.limit(limits=1, user_api=api)
+        controller.limit(limits=count, user_api=api)
     if cv2 := sys.modules.get("cv2"):
-        cv2.setNumThreads(1)
+        cv2.setNumThreads(count)
     if torch := sys.modules.get("torch"):
-        torch.set_num_threads(1)
+        torch.set_num_threads(count)
 
 
 def step_back() -> None:

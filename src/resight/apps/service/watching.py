@@ -16,8 +16,9 @@ LOOK_EVERY = 1.0  # seconds
 
 
 class Watcher:
-    def __init__(self, collections: Iterable[Collection], look_every: float = LOOK_EVERY) -> None:
+    def __init__(self, collections: Iterable[Collection], threads: int = 1, look_every: float = LOOK_EVERY) -> None:
         self._collections = tuple(collections)
+        self._threads = threads
         self._look_every = look_every
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -31,7 +32,7 @@ class Watcher:
             self._thread.join()
 
     def _run(self) -> None:
-        limit_threads()
+        limit_threads(self._threads)
         step_back()
         while not self._stopping.wait(self._look_every):
             for collection in self._collections:

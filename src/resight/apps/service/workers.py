@@ -24,14 +24,17 @@ Made = TypeVar("Made")
 
 
 class WorkerPool:
-    def __init__(self, workers: int, places: int, timeout: float) -> None:
+    def __init__(self, workers: int, places: int, timeout: float, threads: int = 1) -> None:
+        """`threads`: that the libraries may start for one search."""
         self.workers = workers
         self.places = places
         self.timeout = timeout
         self.taken = 0  # places; read and written by the event loop's thread alone
         self.running = 0
         self._mean = FIRST_GUESS
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="search", initializer=limit_threads)
+        self._threads = ThreadPoolExecutor(
+            workers, thread_name_prefix="search", initializer=limit_threads, initargs=(threads,)
+        )
 
     @contextlib.asynccontextmanager
     async def place(self, request: Request) -> AsyncIterator["Place"]:

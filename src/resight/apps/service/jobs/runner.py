@@ -25,11 +25,13 @@ class JobRunner:
         collections: Mapping[str, Collection],
         *,
         is_quiet: Callable[[], bool] = lambda: True,
+        threads: int = 1,
         limits: Limits | None = None,
         sweep_every: float = SWEEP_EVERY,
     ) -> None:
         """`is_quiet` says whether nobody searches, so that house may be kept."""
         self._is_quiet = is_quiet
+        self._threads = threads
         self.intakes = {name: Intake(name, collection, limits) for name, collection in collections.items()}
         self._adders = [Adder(intake) for intake in self.intakes.values()]
         self._keepers = [Housekeeper(intake, sweep_every) for intake in self.intakes.values()]
@@ -55,7 +57,7 @@ class JobRunner:
                 intake.close()
 
     def _run(self) -> None:
-        limit_threads()
+        limit_threads(self._threads)
         step_back()
         while not self._stopping.is_set():
             self._wake.clear()
