@@ -21,6 +21,8 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from resight.apps.demonstration import find_photos, gather_photos
+from resight.audit.dedup import find_duplicates
+from resight.audit.review import Review
 from resight.collection import open_collection
 
 LARGEST = 120_000  # bytes of a picture
@@ -30,14 +32,18 @@ QUERY = "campus/holdout/P1070492.png"
 def main(target: Path) -> None:
     photos = find_photos()
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
-        open_collection(Path(scratch) / "photos.resight").add(gather_photos(photos))
+        collection = open_collection(Path(scratch) / "photos.resight")
+        collection.add(gather_photos(photos))
+        pairs = find_duplicates(collection, work=Path(scratch) / "work").pairs
+        review = Review.create(Path(scratch) / "review", "Duplicates", collection.path, collection.path, pairs)
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--headless=new", "--no-sandbox"])
-        with serve(Path(scratch) / "photos.resight") as address:
+        with serve(collection.path, review.folder) as address:
             wide = browser.new_page(viewport={"width": 1280, "height": 800})
             take_answers(wide, address, photos, target)
             narrow = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
             take_narrow(narrow, address, photos, target)
+            take_review(browser.new_page(viewport={"width": 1280, "height": 800}), address, target)
         browser.close()
 
 
@@ -75,6 +81,16 @@ def take_narrow(page: Any, address: str, photos: Path, target: Path) -> None:
     save(page, target / "phone.webp")
 
 
+def take_review(page: Any, address: str, target: Path) -> None:
+    page.goto(f"{address}#/review/review")
+    page.get_by_role("textbox").fill("Ada")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => Number(document.querySelector('[data-pair]')?.dataset.evidence) > 0")
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(600)
+    save(page, target / "review.webp")
+
+
 def settle(page: Any) -> None:
     """Until the answer is there and its cards have come to rest."""
     page.locator(".about-answer").wait_for()
@@ -94,9 +110,9 @@ def save(page: Any, file: Path) -> None:
 
 
 @contextmanager
-def serve(collection: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "resight", "serve", str(collection), "--port", "0", "--log", "none"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+def serve(collection: Path, review: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "resight", "serve", str(collection), "--review", str(review)]
+    with subprocess.Popen([*command, "--port", "0", "--log", "none"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         found = re.search(r"http://\S+?/", process.stdout.readline())
         assert found, "the server did not say where it listens"
