@@ -96,6 +96,8 @@ class InvertedSearcher:
         return ranks.best_allowed(query.ids[0], self._ids, self._score(query), k, allowed)
 
     def _score(self, query: Descriptors) -> FloatArray:
+        if not len(self._codes):  # nothing to compare with, and no width of a code either
+            return np.zeros(len(self._ids), np.float32)
         words = query.words if query.words is not None else np.zeros(0, np.int32)
         known = words < len(self._starts) - 1  # the others are words that no image has
         named = words[known]

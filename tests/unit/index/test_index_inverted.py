@@ -164,3 +164,13 @@ def test_images_that_have_no_word_at_all_can_be_indexed(tmp_path: Path):
 def test_rows_without_words_are_refused(tmp_path: Path):
     with pytest.raises(RecipeError, match="needs visual words"):
         index.build("inverted").create(lambda: iter([global_rows("a", [[1, 0]])]), tmp_path)
+
+
+def test_an_index_without_images_finds_nothing(tmp_path: Path):
+    ranking = build(tmp_path, {}).search(ask({0: [0, 0], 3: [1, 2]}), 5)
+    assert ranking.ids == ()
+
+
+def test_images_without_words_score_nothing(tmp_path: Path):
+    ranking = build(tmp_path, {"a": {}, "b": {}}).search(ask({0: [0, 0]}), 5)
+    assert (ranking.ids, ranking.scores.tolist()) == (("a", "b"), [0, 0])
