@@ -157,7 +157,12 @@ def test_a_disk_that_takes_no_more_loses_nothing(own: Path, tmp_path: Path) -> N
 
 def test_ctrl_c_ends_with_a_word_and_its_own_exit_code(scenes: Path, tmp_path: Path):
     command = [sys.executable, "-m", "resight", "index", str(scenes), "--into", str(tmp_path / "c.resight")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+
+    def heed() -> None:
+        """Where a shell has started the tests in the background, it has them ignore the key."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as process:
         while not (tmp_path / "c.resight" / "writer.lock").exists():
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
