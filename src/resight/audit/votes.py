@@ -1,7 +1,7 @@
 """Votes on pairs of images. In: who says what of which pair. Out: the votes, in the order in which they were cast.
 
-One SQLite file. A vote is on the disk when `cast` returns (write-ahead log, synchronous = FULL), so that neither a
-killed process nor a power cut takes it back. Every call opens the file anew: threads and processes may vote at once.
+One SQLite file. A vote is on the disk when `cast` returns, so that neither a killed process nor a power cut takes it
+back. Every call opens the file anew: threads and processes may vote at once.
 A reviewer has one vote on a pair, the last one; casting the same vote again changes nothing but its place.
 """
 
@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
+from resight.durable_sqlite import connect
 from resight.errors import InputError, StorageError
 
 Verdict = Literal["same", "different", "unsure", "skip"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-PATIENCE = 10.0  # seconds to wait for another process that is writing
 LONGEST_NAME = 60
 TABLE = """
 create table if not exists votes (
@@ -79,9 +79,7 @@ class VoteBook:
     def _open(self) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it is kept, or nothing."""
         try:
-            with contextlib.closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as connection:
-                connection.execute("pragma journal_mode = wal")
-                connection.execute("pragma synchronous = full")
+            with contextlib.closing(connect(self.path)) as connection:
                 connection.execute("begin immediate")
                 connection.execute(TABLE)
                 yield connection

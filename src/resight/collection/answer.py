@@ -1,11 +1,11 @@
 """What a search gives back: a Ranking with what is stored of its images → Answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from resight.collection.explaining import TokenExplainer
-from resight.store import Reader
+from resight.store import ImageRecord
 from resight.types import Evidence, Hit, PositionEstimate, Query, Ranking
 
 Stage = Literal["shortlist", "verified"]
@@ -40,9 +40,10 @@ class Answer:
         return self.explainer.explain(evidence) if self.explainer else evidence
 
 
-def list_hits(ranking: Ranking, reader: Reader) -> Iterator[Hit]:
-    records = reader.metadata(ranking.ids) if ranking.ids else iter(())
-    for record, score in zip(records, ranking.scores.tolist(), strict=True):
+def list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator[Hit]:
+    """`records` hold what is stored of each image of the ranking."""
+    for name, score in zip(ranking.ids, ranking.scores.tolist(), strict=True):
+        record = records[name]
         yield Hit(
             id=record.id,
             path=record.path,
@@ -52,4 +53,5 @@ def list_hits(ranking: Ranking, reader: Reader) -> Iterator[Hit]:
             attributes=record.attributes,
             stages=ranking.signals.get(record.id, {}),
             located_by=ranking.located_by.get(record.id, ""),
+            size=record.size,
         )

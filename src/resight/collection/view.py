@@ -173,8 +173,10 @@ class View:
         return query, self._read_attributes().choose(chosen) if chosen else None
 
     def _answer(self, query: Query, ranking: Ranking, stage: Stage) -> Answer:
-        position = estimate_position(ranking, read_positions(self._reader.metadata(list_best(ranking))))
-        return Answer(query, ranking, tuple(list_hits(ranking, self._reader)), position, self._explainer(query), stage)
+        likely = list_best(ranking)  # more of them than hits, where few were asked for
+        records = {record.id: record for record in self._reader.metadata(list({*ranking.ids, *likely}))}
+        position = estimate_position(ranking, read_positions(records[name] for name in likely))
+        return Answer(query, ranking, tuple(list_hits(ranking, records)), position, self._explainer(query), stage)
 
     def _explainer(self, query: Query) -> TokenExplainer | None:
         branch = self._encoding.patch_branch

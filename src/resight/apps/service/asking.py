@@ -8,7 +8,7 @@ from resight.apps.service.answers import Found
 from resight.apps.service.questions import Question
 from resight.apps.service.refusals import Refusal, refuse_unknown
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Plain, tell_answer, tell_query, tell_why
+from resight.apps.service.telling import Plain, explain_hit, tell_answer, tell_query
 from resight.apps.service.workers import Place
 from resight.collection import Answer, Collection
 from resight.collection.view import View
@@ -88,10 +88,9 @@ def make_query(asked: Asked, view: View) -> Query:
 
 def tell(asked: Asked, service: Service, view: View, answer: Answer, explain: bool = False) -> Plain:
     """The whole answer of a search."""
-    sizes = view.sizes([hit.id for hit in answer.hits])
-    told = tell_answer(answer, sizes, service.settings.show_paths)
+    told = tell_answer(answer, service.settings.show_paths)
     explained = answer.hits[:EXPLAINED] if explain else ()
-    why = {hit.id: tell_why(answer.explain(hit), hit, answer, sizes[hit.id]) for hit in explained}
+    why = {hit.id: explain_hit(answer, hit) for hit in explained}
     return {
         "collection": asked.question.collection,
         "version": view.version,
@@ -103,16 +102,16 @@ def tell(asked: Asked, service: Service, view: View, answer: Answer, explain: bo
     }
 
 
-async def explain_hit(service: Service, place: Place, question: Question, wanted: str) -> Plain:
+async def explain(service: Service, place: Place, question: Question, wanted: str) -> Plain:
     """Why one image was found; from the last answers of this process where they hold it, else searched again."""
     found = service.answers.get(question.key)
     asked = None if found else await decode(service, place, question)
 
     def work() -> Plain:
-        view, answer = found or ask(asked, service)  # type: ignore[arg-type]
+        _, answer = found or ask(asked, service)  # type: ignore[arg-type]
         hit = next((hit for hit in answer.hits if hit.id == wanted), None)
         if hit is None:
             raise refuse_unknown("answer", wanted[:80], "the id of one of the answers to the same search")
-        return tell_why(answer.explain(hit), hit, answer, view.sizes([hit.id])[hit.id])
+        return explain_hit(answer, hit)
 
     return await place.run(work)

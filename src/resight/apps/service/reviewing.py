@@ -8,12 +8,13 @@ from typing import Literal
 from resight.apps.service.pictures import PictureCache
 from resight.apps.service.refusals import Refusal, refuse_unknown
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Plain, tell_attributes, tell_match
+from resight.apps.service.telling import Plain, tell_attributes, tell_evidence
 from resight.audit.evidence import match_stored
 from resight.audit.pairs import Pair
 from resight.audit.review import Review
 from resight.collection import Collection, open_collection
 from resight.store import ImageRecord
+from resight.types import Evidence
 
 
 @dataclass(frozen=True)
@@ -52,33 +53,26 @@ class OpenReview:
 
     def explain(self, number: int) -> Plain:
         pair = self.find_pair(number)
-        sizes = {"query": self.find_record(number, "a").size, "image": self.find_record(number, "b").size}
-        match = match_stored(self.a, pair.a, self.b, pair.b)
-        return {
-            "id": pair.b,
-            "probability": None if self.review.blind else pair.probability,
-            "box": None,
-            "region": None,
-            "located_by": match.model if match else "",
-            "stages": {},
-            "seconds": {},
-            "match": tell_match(match) if match else None,
-            "heat": None,
-            "query_heat": None,
-            "pairs": [],
-            "sizes": sizes,
-        }
+        one, two = self.find_record(number, "a"), self.find_record(number, "b")
+        match = match_stored(self.a, one.id, self.b, two.id)
+        probability = None if self.review.blind else pair.probability
+        located_by = match.model if match else ""
+        evidence = Evidence(one.id, two.id, match=match, probability=probability, located_by=located_by)
+        return tell_evidence(evidence, one.size, two.size)
 
 
 def open_reviews(service: Service) -> Mapping[str, OpenReview]:
     """By the names of their folders; a second of the same name gets a number."""
     opened: dict[str, OpenReview] = {}
-    served = {collection.path.resolve(): collection for collection in service.collections.values()}
+    served = {
+        collection.path.resolve(): (collection, service.pictures[name])
+        for name, collection in service.collections.items()
+    }
 
-    def find(path: Path) -> Collection:
+    def find(path: Path) -> tuple[Collection, PictureCache]:
         place = path.resolve()
         if place not in served:
-            served[place] = open_collection(place, must_exist=True)
+            served[place] = open_collection(place, must_exist=True), PictureCache(place)
         return served[place]
 
     for folder in service.settings.reviews:
@@ -86,8 +80,8 @@ def open_reviews(service: Service) -> Mapping[str, OpenReview]:
         name, count = folder.resolve().name, 2
         while name in opened:
             name, count = f"{folder.resolve().name}-{count}", count + 1
-        a, b = find(review.a), find(review.b)
-        opened[name] = OpenReview(review, a, b, {"a": PictureCache(a.path), "b": PictureCache(b.path)})
+        (a, pictures_of_a), (b, pictures_of_b) = find(review.a), find(review.b)
+        opened[name] = OpenReview(review, a, b, {"a": pictures_of_a, "b": pictures_of_b})
     return opened
 
 

@@ -18,6 +18,7 @@ from resight.types import Attribute, Evidence, FloatArray, Hit, Match, Positions
 
 POINTS = 300  # pairs of a match that are sent
 Plain = dict[str, Any]
+Size = tuple[int, int] | None
 
 
 class Json(JSONResponse):
@@ -51,10 +52,10 @@ def tell_query(query: Query, thumbnail: bytes | None) -> Plain:
     }
 
 
-def tell_answer(answer: Answer, sizes: Mapping[str, tuple[int, int]], show_path: bool) -> Plain:
+def tell_answer(answer: Answer, show_path: bool) -> Plain:
     """All of an answer that does not depend on how it was asked for."""
     return {
-        "hits": [tell_hit(hit, sizes[hit.id], show_path) for hit in answer.hits],
+        "hits": [tell_hit(hit, show_path) for hit in answer.hits],
         "seconds": dict(answer.ranking.seconds),
         "proof": answer.ranking.proof,
         "position": asdict(answer.position) if answer.position else None,
@@ -63,7 +64,7 @@ def tell_answer(answer: Answer, sizes: Mapping[str, tuple[int, int]], show_path:
     }
 
 
-def tell_hit(hit: Hit, size: tuple[int, int], show_path: bool) -> Plain:
+def tell_hit(hit: Hit, show_path: bool) -> Plain:
     return {
         "id": hit.id,
         "path": str(hit.path) if show_path else None,
@@ -73,24 +74,30 @@ def tell_hit(hit: Hit, size: tuple[int, int], show_path: bool) -> Plain:
         "attributes": tell_attributes(hit.attributes),
         "stages": _tell_numbers(hit.stages),
         "located_by": hit.located_by,
-        "size": size,
+        "size": hit.size,
     }
 
 
-def tell_why(evidence: Evidence, hit: Hit, answer: Answer, image_size: tuple[int, int]) -> Plain:
+def explain_hit(answer: Answer, hit: Hit) -> Plain:
+    told = tell_evidence(answer.explain(hit), answer.query.size, hit.size)
+    return {**told, "stages": _tell_numbers(hit.stages), "seconds": dict(answer.ranking.seconds)}
+
+
+def tell_evidence(evidence: Evidence, query_size: Size, image_size: Size) -> Plain:
+    """Of a pair of images, however it was found."""
     return {
-        "id": hit.id,
-        "probability": hit.probability,
+        "id": evidence.image_id,
+        "probability": evidence.probability,
         "box": _tell_box(evidence.box),
         "region": _tell_box(evidence.region),
         "located_by": evidence.located_by,
-        "stages": _tell_numbers(hit.stages),
-        "seconds": dict(answer.ranking.seconds),
+        "stages": {},
+        "seconds": {},
         "match": tell_match(evidence.match) if evidence.match else None,
         "heat": _tell_heat(evidence.heat),
         "query_heat": _tell_heat(evidence.query_heat),
         "pairs": _tell_pairs(evidence.tokens) if evidence.tokens else [],
-        "sizes": {"query": answer.query.size, "image": image_size},
+        "sizes": {"query": query_size, "image": image_size},
     }
 
 

@@ -1,7 +1,7 @@
 """The SQLite file of a journal: one connection a process, opened at its first use, and transactions that are durable.
 
-A transaction that has ended survives a power cut (synchronous = FULL). Readers never wait for a writer (WAL); writers
-of other processes wait for each other.
+A transaction that has ended survives a power cut. Readers never wait for a writer; writers of other processes wait for
+each other.
 """
 
 import sqlite3
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from resight.durable_sqlite import connect
 from resight.errors import StorageError
 
 FILE = "jobs.sqlite"
-PATIENCE = 10.0  # seconds that a writer waits for another
 TABLES = (
     """CREATE TABLE IF NOT EXISTS jobs (
         number INTEGER PRIMARY KEY,
@@ -92,24 +92,17 @@ class JournalFile:
 
 
 def _open(place: Path | str) -> sqlite3.Connection:
-    connection = sqlite3.connect(place, PATIENCE, isolation_level=None, check_same_thread=False)
+    connection = connect(place)
+    connection.row_factory = sqlite3.Row
     try:
-        _prepare(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        for table in TABLES:
+            connection.execute(table)
+        connection.execute("COMMIT")
     except sqlite3.Error:
         connection.close()
         raise
     return connection
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    connection.row_factory = sqlite3.Row
-    for setting in ("journal_mode = WAL", "synchronous = FULL"):
-        with closing(connection.execute(f"PRAGMA {setting}")) as answer:
-            answer.fetchall()
-    connection.execute("BEGIN IMMEDIATE")
-    for table in TABLES:
-        connection.execute(table)
-    connection.execute("COMMIT")
 
 
 @contextmanager

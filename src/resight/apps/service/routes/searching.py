@@ -52,7 +52,7 @@ def router(service: Service) -> APIRouter:
         name, _ = service.find_collection(fields.collection)
         question = await read_question(fields, name)
         async with service.pool.place(request) as place:
-            return Json(await asking.explain_hit(service, place, question, fields.hit))
+            return Json(await asking.explain(service, place, question, fields.hit))
 
     return routes
 
