@@ -220,7 +220,6 @@ class Hit:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict)  # stage → its score
     located_by: str = ""  # what the box comes from: homography, points, tokens or region
-    size: tuple[int, int] | None = None  # width and height of the image, which the box lies in
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ class Answer:
     position: PositionEstimate | None = None  # where the query was taken; None: no positions, or no probabilities
     explainer: TokenExplainer | None = field(default=None, repr=False, compare=False)
     stage: Stage = "verified"  # "shortlist": before reranking, without probabilities
+    sizes: Mapping[str, tuple[int, int]] = field(
+        default_factory=dict
+    )  # id of a hit → width, height, that its box is in
 
     def explain(self, hit: Hit) -> Evidence:
         """Why this hit: the verified match, and by tokens which part matched which, with heat maps of both images.
@@ -53,5 +56,4 @@ def list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator[
             attributes=record.attributes,
             stages=ranking.signals.get(record.id, {}),
             located_by=ranking.located_by.get(record.id, ""),
-            size=record.size,
         )

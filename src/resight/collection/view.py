@@ -176,7 +176,9 @@ class View:
         likely = list_best(ranking)  # more of them than hits, where few were asked for
         records = {record.id: record for record in self._reader.metadata(list({*ranking.ids, *likely}))}
         position = estimate_position(ranking, read_positions(records[name] for name in likely))
-        return Answer(query, ranking, tuple(list_hits(ranking, records)), position, self._explainer(query), stage)
+        hits = tuple(list_hits(ranking, records))
+        sizes = {hit.id: records[hit.id].size for hit in hits}
+        return Answer(query, ranking, hits, position, self._explainer(query), stage, sizes)
 
     def _explainer(self, query: Query) -> TokenExplainer | None:
         branch = self._encoding.patch_branch

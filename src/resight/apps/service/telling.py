@@ -18,7 +18,7 @@ from resight.types import Attribute, Evidence, FloatArray, Hit, Match, Positions
 
 POINTS = 300  # pairs of a match that are sent
 Plain = dict[str, Any]
-Size = tuple[int, int] | None
+Size = tuple[int, int]
 
 
 class Json(JSONResponse):
@@ -55,7 +55,7 @@ def tell_query(query: Query, thumbnail: bytes | None) -> Plain:
 def tell_answer(answer: Answer, show_path: bool) -> Plain:
     """All of an answer that does not depend on how it was asked for."""
     return {
-        "hits": [tell_hit(hit, show_path) for hit in answer.hits],
+        "hits": [tell_hit(hit, answer.sizes[hit.id], show_path) for hit in answer.hits],
         "seconds": dict(answer.ranking.seconds),
         "proof": answer.ranking.proof,
         "position": asdict(answer.position) if answer.position else None,
@@ -64,7 +64,7 @@ def tell_answer(answer: Answer, show_path: bool) -> Plain:
     }
 
 
-def tell_hit(hit: Hit, show_path: bool) -> Plain:
+def tell_hit(hit: Hit, size: Size, show_path: bool) -> Plain:
     return {
         "id": hit.id,
         "path": str(hit.path) if show_path else None,
@@ -74,12 +74,12 @@ def tell_hit(hit: Hit, show_path: bool) -> Plain:
         "attributes": tell_attributes(hit.attributes),
         "stages": _tell_numbers(hit.stages),
         "located_by": hit.located_by,
-        "size": hit.size,
+        "size": size,
     }
 
 
 def explain_hit(answer: Answer, hit: Hit) -> Plain:
-    told = tell_evidence(answer.explain(hit), answer.query.size, hit.size)
+    told = tell_evidence(answer.explain(hit), answer.query.size, answer.sizes[hit.id])
     return {**told, "stages": _tell_numbers(hit.stages), "seconds": dict(answer.ranking.seconds)}
 
 
