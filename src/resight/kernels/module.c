@@ -5,10 +5,7 @@
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* mincore */
 #endif
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#include "kernels.h"
+#include "module.h"
 
 #if defined(_MSC_VER)
 #include <intrin.h>
@@ -19,12 +16,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
-
-/* How many items of `size` bytes a buffer holds; -1 when it does not hold a whole number of them, or lies askew. */
-static int64_t length(const Py_buffer *buffer, size_t size)
-{
-    return buffer->len % (Py_ssize_t)size || (uintptr_t)buffer->buf % size ? -1 : (int64_t)(buffer->len / (Py_ssize_t)size);
-}
 
 static int are_listed_inside(const Images *images, int64_t count, int64_t tokens)
 {
@@ -66,23 +57,6 @@ static int check_images(Images *images, const Py_buffer *offsets, const Py_buffe
         return 1;
     PyErr_SetString(PyExc_ValueError, "an image lies outside the tokens");
     return 0;
-}
-
-static void release(Py_buffer *buffers, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (buffers[i].obj)
-            PyBuffer_Release(&buffers[i]);
-}
-
-static PyObject *finish(Py_buffer *buffers, int count, int fits, int failed)
-{
-    release(buffers, count);
-    if (!fits && !PyErr_Occurred())
-        PyErr_SetString(PyExc_ValueError, "the arrays' sizes do not fit together");
-    if (fits && failed)
-        return PyErr_NoMemory();
-    return fits ? Py_NewRef(Py_None) : NULL;
 }
 
 /* (values [P, d, 16] f32, weights [P × 16] f32, d, tokens [n, d], offsets, rows, begin, end, out), n × d of `size` bytes */
@@ -242,6 +216,29 @@ static PyObject *py_pq(PyObject *self, PyObject *args)
     return finish(b, 7, fits, failed);
 }
 
+/* (tables [panels, parts, 256, 32] u8, parts, scale, bias, codes [n, parts] u8, offsets, rows, begin, end, out) */
+static PyObject *py_rq(PyObject *self, PyObject *args)
+{
+    (void)self;
+    Py_buffer b[5] = {{0}};
+    long long parts, begin, end;
+    float scale, bias;
+    if (!PyArg_ParseTuple(args, "y*Lffy*y*z*LLw*", &b[0], &parts, &scale, &bias, &b[1], &b[2], &b[3], &begin, &end, &b[4])) {
+        release(b, 5);
+        return NULL;
+    }
+    Images images;
+    const int64_t panel = parts > 0 && parts <= 1024 ? parts * 256 * WIDE_LANES : 0;
+    const int fits = panel && b[0].len > 0 && b[0].len % panel == 0 && (uintptr_t)b[0].buf % WIDE_LANES == 0 &&
+                     b[1].len % parts == 0 && check_images(&images, &b[2], &b[3], &b[4], begin, end, b[1].len / parts);
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS;
+        maxsim_rq(b[0].buf, b[0].len / panel, (size_t)parts, scale, bias, b[1].buf, &images, b[4].buf);
+        Py_END_ALLOW_THREADS;
+    }
+    return finish(b, 5, fits, 0);
+}
+
 #if !defined(_WIN32)
 #define SAMPLES 64
 
@@ -298,57 +295,6 @@ static PyObject *py_will_need(PyObject *self, PyObject *args)
     return finish(b, 3, fits, 0);
 }
 
-/* (query [w] f32, starts [w], stops [w], images [m] i32, values [m] f32, gain, totals [N] f32) */
-static PyObject *py_add_postings(PyObject *self, PyObject *args)
-{
-    (void)self;
-    Py_buffer b[6] = {{0}};
-    int gain;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*iw*", &b[0], &b[1], &b[2], &b[3], &b[4], &gain, &b[5])) {
-        release(b, 6);
-        return NULL;
-    }
-    const int64_t words = length(&b[0], sizeof(float)), postings = length(&b[3], sizeof(int32_t)), images = length(&b[5], sizeof(float));
-    int fits = words >= 0 && postings >= 0 && images >= 0 && images <= INT32_MAX && gain >= PRODUCT && gain <= CHI2 &&
-               length(&b[1], sizeof(int64_t)) == words && length(&b[2], sizeof(int64_t)) == words &&
-               length(&b[4], sizeof(float)) == postings;
-    const Postings lists = {b[1].buf, b[2].buf, words, b[3].buf, b[4].buf};
-    for (int64_t word = 0; fits && word < words; word++)
-        fits = lists.starts[word] >= 0 && lists.starts[word] <= lists.stops[word] && lists.stops[word] <= postings;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
-        fits = add_postings(&lists, b[0].buf, (enum Gain)gain, b[5].buf, (uint32_t)images);
-        Py_END_ALLOW_THREADS;
-    }
-    return finish(b, 6, fits, 0);
-}
-
-/* (query [w, bytes] u8, weights [w] f64, starts [w], stops [w], images [m] i32, codes [m, bytes] u8, gains [8 bytes + 1]
- * f64, totals [N] f64) */
-static PyObject *py_add_codes(PyObject *self, PyObject *args)
-{
-    (void)self;
-    Py_buffer b[8] = {{0}};
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*w*", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &b[6], &b[7])) {
-        release(b, 8);
-        return NULL;
-    }
-    const int64_t words = length(&b[1], sizeof(double)), postings = length(&b[4], sizeof(int32_t)), images = length(&b[7], sizeof(double));
-    const int64_t gains = length(&b[6], sizeof(double)), bytes = (gains - 1) / 8;
-    int fits = words >= 0 && postings >= 0 && images >= 0 && images <= INT32_MAX && gains > 8 && gains % 8 == 1 &&
-               b[0].len == words * bytes && b[5].len == postings * bytes && length(&b[2], sizeof(int64_t)) == words &&
-               length(&b[3], sizeof(int64_t)) == words;
-    const CodeLists lists = {b[2].buf, b[3].buf, words, b[4].buf, b[5].buf, bytes};
-    for (int64_t word = 0; fits && word < words; word++)
-        fits = lists.starts[word] >= 0 && lists.starts[word] <= lists.stops[word] && lists.stops[word] <= postings;
-    if (fits) {
-        Py_BEGIN_ALLOW_THREADS;
-        fits = add_codes(&lists, b[0].buf, b[1].buf, b[6].buf, b[7].buf, (uint32_t)images);
-        Py_END_ALLOW_THREADS;
-    }
-    return finish(b, 8, fits, 0);
-}
-
 /* (kind, rounds) → multiply-adds done; kind 0: fp32, 1: int8 */
 static PyObject *py_peak(PyObject *self, PyObject *args)
 {
@@ -403,7 +349,7 @@ static PyMethodDef methods[] = {
     {"scan_int8", py_scan_int8, METH_VARARGS, NULL},  {"maxsim_pq", py_pq, METH_VARARGS, NULL},
     {"will_need", py_will_need, METH_VARARGS, NULL},  {"peak", py_peak, METH_VARARGS, NULL},
     {"peak_read", py_peak_read, METH_VARARGS, NULL},  {"add_postings", py_add_postings, METH_VARARGS, NULL},
-    {"add_codes", py_add_codes, METH_VARARGS, NULL},
+    {"add_codes", py_add_codes, METH_VARARGS, NULL},  {"maxsim_rq", py_rq, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

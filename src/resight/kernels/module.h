@@ -1,0 +1,36 @@
+/* What the files of the Python module share: how buffers are measured and given back. */
+#ifndef RESIGHT_MODULE_H
+#define RESIGHT_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "kernels.h"
+
+PyObject *py_add_postings(PyObject *self, PyObject *args);
+PyObject *py_add_codes(PyObject *self, PyObject *args);
+
+/* How many items of `size` bytes a buffer holds; -1 when it does not hold a whole number of them, or lies askew. */
+static inline int64_t length(const Py_buffer *buffer, size_t size)
+{
+    return buffer->len % (Py_ssize_t)size || (uintptr_t)buffer->buf % size ? -1 : (int64_t)(buffer->len / (Py_ssize_t)size);
+}
+
+static inline void release(Py_buffer *buffers, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (buffers[i].obj)
+            PyBuffer_Release(&buffers[i]);
+}
+
+static inline PyObject *finish(Py_buffer *buffers, int count, int fits, int failed)
+{
+    release(buffers, count);
+    if (!fits && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "the arrays' sizes do not fit together");
+    if (fits && failed)
+        return PyErr_NoMemory();
+    return fits ? Py_NewRef(Py_None) : NULL;
+}
+
+#endif
