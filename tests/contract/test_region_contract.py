@@ -30,6 +30,8 @@ def prepare_settings(name: str, folder: Path) -> dict[str, Any]:
     if name == "masks":
         encoder, decoder = draw_sam(folder)
         return {"encoder": encoder, "decoder": decoder, "points": 2}
+    if name == "cider":
+        return {"encoder": {"name": "cider", "backbone": "resnet18", "untrained": True, "size": 96, "device": "cpu"}}
     if name == "saliency":
         return {"size": 112}  # for speed
     return {"sources": ["grid", {"name": "sliding", "level": 1}]} if name == "joined" else {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from resight import plugins
 from resight.encode import models
-from resight.encode.backbones import About
+from resight.encode.backbones import About, Cost
 from resight.encode.models import BACKBONES, Model
 from resight.errors import MissingExtra
 from resight.types import Choice
@@ -32,12 +32,22 @@ class Entry:
     parameters: float | None = None  # millions
     training: str = ""
     images_a_second: float | None = None  # on this machine, when it was asked for
+    parts: tuple[Cost, ...] = ()  # of its network, where its plug-in counts them and it was asked for
 
 
 def list_encoders(names: Sequence[str] = ()) -> list[Entry]:
     """All, plug-ins first; or those of some names, in that order."""
     known = names or [*plugins.names(BACKBONES), *models.catalogue()]
     return [_describe(models.find(name)) for name in known]
+
+
+def count_parts(name: str) -> tuple[Cost, ...]:
+    """Parameters and operations of each part, with random weights; empty where the plug-in does not count them."""
+    choice = models.resolve(Choice(name))
+    module = plugins.find(BACKBONES, choice.name)
+    if not hasattr(module, "count_parts"):
+        return ()
+    return tuple(module.count_parts(plugins.configure(module.Config, choice.settings, name)))
 
 
 def _describe(found: str | Model) -> Entry:

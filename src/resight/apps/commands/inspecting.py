@@ -2,31 +2,36 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resight import places
 from resight.apps import terminal
 from resight.apps.commands.adding import Json
+
+if TYPE_CHECKING:
+    from resight.encode.catalogue import Entry
 
 
 def info(collection: Annotated[Path, typer.Argument(help="The collection.")], json: Json = False) -> None:
     """What a collection holds, how it was made, and how large it is."""
     from resight import kernels
     from resight import recipe as recipes
-    from resight.collection import open_collection
+    from resight.collection import CALIBRATION, open_collection
+    from resight.collection.home import is_there
 
     opened = open_collection(collection, must_exist=True)
     facts = {
-        "collection": str(collection),
+        "collection": places.to_url(collection),
         "images": len(opened),
         "format": opened.description.format,
         "created": opened.description.created,
         "recipe": recipes.to_table(opened.recipe),
         "spaces": list(opened.description.spaces),
         "store_bytes": _size(collection / "images.lance"),
-        "index_bytes": _size(collection / "indexes"),
-        "calibration": "its own" if (collection / "calibration.json").exists() else "shipped",
+        "index_bytes": _size(opened.home / "indexes"),
+        "calibration": "its own" if is_there(collection, CALIBRATION) else "shipped",
         "kernels": kernels.implementation(),
     }
     if json:
@@ -52,14 +57,18 @@ def encoders(
 ) -> None:
     """The encoders that there are: family, dimensions, weights, licence, and whether they can run here."""
     from resight.encode import throughput
-    from resight.encode.catalogue import list_encoders
+    from resight.encode.catalogue import count_parts, list_encoders
 
     found = list_encoders(names or ())
     if measure:
         wanted = [entry for entry in found if names or entry.ready]
         with terminal.progress("measuring") as report_progress:
             for done, entry in enumerate(wanted, start=1):
-                found[found.index(entry)] = replace(entry, images_a_second=throughput.measure(entry.name))
+                found[found.index(entry)] = replace(
+                    entry,
+                    images_a_second=throughput.measure(entry.name),
+                    parts=count_parts(entry.name) if names else (),
+                )
                 report_progress(done, len(wanted))
     if json:
         return terminal.print_json(found)
@@ -88,10 +97,23 @@ def encoders(
         print("  not ready: `resight encoders NAME` tells what it lacks and what to do")
     if measure:
         print("  images/s: 640 × 480 pixels, all cores, without decoding; random weights where those are not here")
+    for entry in found:
+        if entry.parts:
+            _print_parts(entry)
     return None
 
 
+def _print_parts(entry: "Entry") -> None:
+    rows = [[one.part, f"{one.parameters:,}", f"{one.operations / 1e9:.3f}"] for one in entry.parts]
+    parameters, operations = sum(one.parameters for one in entry.parts), sum(one.operations for one in entry.parts)
+    total = ["all", f"{parameters:,}", f"{operations / 1e9:.3f}"]
+    terminal.print_table(entry.name, ("part", "parameters", "GFLOPs"), [*rows, total], right=(1, 2))
+    print("  GFLOPs: multiplications with their additions, one image of the usual size")
+
+
 def _size(folder: Path) -> int:
+    if places.is_remote(folder):
+        return sum(file.size for file in places.list_files(places.to_url(folder)))
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
 
 

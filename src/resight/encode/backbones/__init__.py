@@ -1,7 +1,8 @@
 """Backbones: pictures → Features.
 
 A module may also have `find_weights(config)`: the path of its weights, found without reading them, or MissingExtra,
-whose fix names what to install. It lets `resight encoders` tell what can run here without loading a network.
+whose fix names what to install. It lets `resight encoders` tell what can run here without loading a network. And
+`count_parts(config)`: the Costs of a network's parts, which `resight encoders NAME --measure` prints.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,15 @@ class About:
     weights: str  # where they come from
     licence: str
     tokens: int = 0  # rows of a picture at the default size; 0: that depends on the picture or the settings
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one part of a network."""
+
+    part: str
+    parameters: int
+    operations: int  # multiplications with their additions, for one image of the usual size
 
 
 class Backbone(Protocol):

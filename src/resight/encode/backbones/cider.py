@@ -1,0 +1,145 @@
+"""CiDeR: finds the thing of interest in a picture and describes it, in one pass and without having been told where.
+
+In: pictures. Out: Features with `grid`; `patches` are the cells after the selective context, `attention` is the map of
+the attentional localisation in 0..1, `head` the network's descriptor (descriptor = { name = "pooled", pooling =
+"head" }). Song et al., CVPR 2024; the parts are modules of resight.encode.networks.cider, the settings of the network
+are those of its `design.py`.
+
+The weights are those of a file that `resight train` has made (`weights`), which also says what the network looks like.
+Without one the network is built for training: with random weights that are always the same, its backbone those of its
+makers (`pretrained`) or of a file (`backbone_weights`). `network` is the torch module. Nothing can be encoded with a
+network that knows nothing, unless `untrained` says that this is meant.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from resight.encode.backbones import About, Cost
+from resight.encode.networks.checkpoints import load_weights
+from resight.encode.networks.cider.counting import count_costs
+from resight.encode.networks.cider.design import Design
+from resight.encode.networks.cider.files import choose_design, read_design
+from resight.encode.networks.cider.network import CiderNetwork
+from resight.encode.networks.cider.trunk import make_trunk
+from resight.encode.networks.settings import Settings
+from resight.encode.networks.torch_backbone import SEED, Outputs, TorchBackbone
+from resight.errors import MissingWeights, RecipeError
+from resight.types import Features, Picture
+
+ABOUT = About(
+    "CiDeR: detection and description in one network",
+    2048,
+    "cell of the feature map",
+    "a network of one's own, from `resight train`",
+    "that of the training images",
+    7 * 7,
+)
+
+
+@dataclass(frozen=True)
+class Config(Design, Settings):
+    pretrained: bool = False  # the backbone with its makers' weights, from the hub's cache or the hub
+    backbone_weights: Path | None = None  # … or with those of a file: .safetensors, or .pth
+
+    def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        Design.__post_init__(self)
+        sources = [self.weights, self.backbone_weights, self.pretrained or None, self.untrained or None]
+        if sum(source is not None for source in sources) > 1 or self.projection:
+            raise RecipeError(
+                "settings of cider that contradict each other",
+                expected="at most one of weights, backbone_weights, pretrained and untrained; no projection",
+                actual=f"weights = {self.weights}, backbone_weights = {self.backbone_weights}, pretrained = "
+                f"{self.pretrained}, untrained = {self.untrained}, projection = {self.projection}",
+                fix="leave out what is not meant",
+            )
+
+    @property
+    def design(self) -> Design:
+        return Design(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Design)})
+
+
+def build(config: Config) -> "Cider":
+    return Cider(make_network(config), config)
+
+
+def make_network(config: Config) -> CiderNetwork:
+    """On the CPU, ready to be trained."""
+    design = config.design
+    if config.weights is not None:
+        design = choose_design(design, read_design(config.weights), config.weights.name)
+    source = Settings(
+        weights=config.backbone_weights, untrained=not config.pretrained and config.backbone_weights is None
+    )
+    trunk = make_trunk(design, source)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        network = CiderNetwork(design, trunk)
+    if config.weights is not None:
+        load_weights(network, config.weights)
+    return network.train()
+
+
+def find_weights(config: Config) -> Path | None:
+    """The file that build would read; None: random weights are meant."""
+    if config.untrained:
+        return None
+    path = config.weights or config.backbone_weights
+    if path is None and not config.pretrained:
+        raise refuse_untrained()
+    if path is not None and not path.is_file():
+        raise MissingWeights(
+            f"there are no weights {path}",
+            expected="a .safetensors or .pth file",
+            actual="no such file",
+            fix="check the settings `weights` and `backbone_weights`",
+        )
+    return path
+
+
+def count_parts(config: Config) -> list[Cost]:
+    network = make_network(config)
+    return count_costs(network, config.size or network.trunk.input.size)
+
+
+class Cider:
+    def __init__(self, network: CiderNetwork, config: Config) -> None:
+        settings = replace(config, block=None)  # the design has it already
+        self._backbone = TorchBackbone(Reader(network), settings, f"cider {network.design}")
+        self._is_trained = config.untrained or config.pretrained or bool(config.weights or config.backbone_weights)
+        self.network = network.requires_grad_(True)
+        self.batch, self.max_side = self._backbone.batch, self._backbone.max_side
+        self.fingerprint = self._backbone.fingerprint
+
+    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
+        if not self._is_trained:
+            raise refuse_untrained()
+        return self._backbone.extract(pictures, scale)
+
+
+class Reader:
+    """The network as TorchBackbone reads it."""
+
+    def __init__(self, network: CiderNetwork) -> None:
+        self.module: torch.nn.Module = network
+        self.input = network.trunk.input
+        self._see = network.see
+
+    def run(self, planes: torch.Tensor) -> Outputs:
+        seen = self._see(planes)
+        rows, columns = seen.attention.shape[1:]
+        patches = seen.maps.flatten(2).transpose(1, 2)
+        return Outputs(patches, (rows, columns), attention=seen.attention.flatten(1), head=seen.descriptors)
+
+
+def refuse_untrained() -> MissingWeights:
+    return MissingWeights(
+        "this CiDeR network has not been trained",
+        expected="the setting weights, a file that `resight train` has made",
+        actual="random weights",
+        fix="train it, or set pretrained = true (a trained backbone alone) or untrained = true (for tests and timing)",
+    )

@@ -1,0 +1,28 @@
+"""Parameters and arithmetic of each part of the network.
+
+In: a network and the side of its input. Out: a Cost a part. Operations are multiplications with their additions, of
+convolutions and matrices, for one image; what norms, activations and poolings add is below one in a hundred.
+"""
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from resight.encode.backbones import Cost
+from resight.encode.networks.cider.network import CiderNetwork
+
+
+def count_costs(network: CiderNetwork, size: int = 224) -> list[Cost]:
+    """In the order in which the parts run."""
+    values: torch.Tensor = torch.zeros(1, 3, size, size, device=next(network.parameters()).device)
+    was_training = network.training
+    network.eval()
+    costs = []
+    with torch.no_grad():
+        for name, part in network.parts.items():
+            with FlopCounterMode(display=False) as counter:
+                result = part(values)
+            values = result[0] if isinstance(result, tuple) else result
+            parameters = sum(parameter.numel() for parameter in part.parameters())
+            costs.append(Cost(name, parameters, counter.get_total_flops() // 2))
+    network.train(was_training)
+    return costs
