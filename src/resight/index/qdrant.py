@@ -1,0 +1,171 @@
+"""Every row in Qdrant: one row an image or many, of which the best counts. `match` is as in index/rows/score.py.
+
+Where the points lie:
+
+    (nothing set)    in the client's local mode, in memory: all are compared, there is no graph. Its own files would
+                     be pickles that one process locks, so rows lie in vectors.npy and are loaded when it is opened
+    edge = true      in a Qdrant Edge shard beside the other files, without a lock
+    url = "…"        on a server, in a collection named after its content; removing the index leaves it there
+
+On disk besides: what index/rows writes. Score: ⟨q, x⟩ as exact.py has it, with match = "mean" and tokens as late.py has
+it. `exact = false` lets Edge and a server walk a graph (HNSW) instead of comparing all.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import qdrant_client  # noqa: F401 - so that who has no client is told when the index is chosen
+
+from resight.errors import CollectionError, InputError
+from resight.index import Chunks
+from resight.index.points.batches import batch_points
+from resight.index.points.failures import KEY
+from resight.index.points.place import Place, Point, VectorLayout, load_kind
+from resight.index.points.row_search import RowSearcher
+from resight.index.rows.gather import Rows, RowWriter, open_rows
+from resight.types import Descriptors
+
+USING = "rows"
+
+
+@dataclass(frozen=True)
+class Config:
+    url: str = ""  # of a server, or the name of the environment variable that holds it
+    key: str = KEY  # the name of the environment variable that holds the server's key
+    edge: bool = False
+    exact: bool = True
+    match: Literal["best", "mean"] | None = None  # how several rows of a query are put together; None: they are refused
+
+    def __post_init__(self) -> None:
+        if self.url and self.edge:
+            raise InputError("a server and Edge exclude each other", actual=self.url, fix="leave out url or edge")
+
+
+def build(config: Config) -> "Qdrant":
+    return Qdrant(config)
+
+
+class Qdrant:
+    divisible = True  # what an image scores depends on no other
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def create(self, chunks: Chunks, folder: Path) -> RowSearcher:
+        print_ = hashlib.sha256(repr(self._config.exact).encode())
+        with RowWriter(folder, vectors=self._is_local) as writer:
+            for chunk in chunks():
+                writer.add(chunk)
+                for part in (repr(chunk.ids).encode(), chunk.owners.tobytes(), chunk.vectors.tobytes()):
+                    print_.update(part)
+        rows = writer.finish()
+        dimensions = next((chunk.vectors.shape[1] for chunk in chunks()), 1)
+        table = {"dimensions": dimensions, "name": f"resight-{print_.hexdigest()[:24]}"}
+        (folder / "points.json").write_text(json.dumps(table), encoding="utf-8")
+        if not self._is_local and len(rows):
+            self._upload(chunks, rows, folder)
+        return self.open(folder)
+
+    def open(self, folder: Path) -> RowSearcher:
+        rows = open_rows(folder)
+        place = self._open_place(folder, rows) if len(rows) else None
+        layout = _lay_out(rows, _read_table(folder)["dimensions"], graph=not self._config.exact)
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        return RowSearcher(rows, place, USING, layout, self._config.match, self._config.exact, size)
+
+    @property
+    def _is_local(self) -> bool:
+        return not self._config.url and not self._config.edge
+
+    def _open_place(self, folder: Path, rows: Rows) -> Place:
+        if self._is_local:
+            return _load_into_memory(rows, folder)
+        place, expected = self._reach(folder), int((rows.counts > 0).sum())
+        actual = place.count() if place.layout() else 0
+        if actual != expected:
+            raise CollectionError(
+                f"the index in {place.where} is damaged",
+                expected=f"{expected} points",
+                actual=str(actual),
+                fix="remove it: it is made again",
+            )
+        return place
+
+    def _reach(self, folder: Path) -> Place:
+        place: Place
+        if self._config.edge:
+            place = load_kind("edge").open_edge(folder / "shard", shared=True)
+        else:
+            url, name = find_url(self._config.url), _read_table(folder)["name"]
+            place = load_kind("client").open_server(url, name, self._config.key)
+        return place
+
+    def _upload(self, chunks: Chunks, rows: Rows, folder: Path) -> None:
+        """Under a name that its content gives: who is killed in the middle does the same again."""
+        place = self._reach(folder)
+        if place.layout() is None:
+            place.create({USING: _lay_out(rows, _read_table(folder)["dimensions"], graph=not self._config.exact)})
+        for batch in batch_points(list_points(chunks(), _has_many(rows))):
+            place.upsert(batch)
+        place.finish()
+        place.close()
+
+
+def find_url(text: str) -> str:
+    """A URL as it is, or what the environment variable of that name holds."""
+    if "://" in text:
+        return text
+    if not (found := os.environ.get(text, "")):
+        raise InputError(
+            f"the environment variable {text} names no Qdrant server",
+            expected="a URL in it, e.g. http://127.0.0.1:6333",
+            actual="it is not set",
+            fix=f"export {text}=URL, or give the URL itself",
+        )
+    return found
+
+
+def list_points(chunks: Iterator[Descriptors], many: bool) -> Iterator[Point]:
+    """A point for each image that has rows, by its number; without `many`, its one row is a plain vector."""
+    number = 0
+    for chunk in chunks:
+        limits = np.searchsorted(chunk.owners, np.arange(len(chunk.ids) + 1)).tolist()
+        for name, begin, end in zip(chunk.ids, limits, limits[1:], strict=False):
+            if end > begin:
+                rows = np.asarray(chunk.vectors[begin:end], np.float32)
+                yield Point(number, {USING: rows if many else rows[0]}, {"id": name})
+            number += 1
+
+
+def _read_table(folder: Path) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads((folder / "points.json").read_text(encoding="utf-8"))
+    return table
+
+
+def _load_into_memory(rows: Rows, folder: Path) -> Place:
+    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+    if len(vectors) != len(rows):
+        raise CollectionError(
+            f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"
+        )
+    place: Place = load_kind("client").open_memory(USING)
+    place.create({USING: _lay_out(rows, vectors.shape[1], graph=False)})
+    owners = np.repeat(np.arange(len(rows.ids), dtype=np.int32), rows.counts)
+    for batch in batch_points(list_points(iter([Descriptors(tuple(rows.ids), vectors, owners)]), _has_many(rows))):
+        place.upsert(batch)
+    return place
+
+
+def _lay_out(rows: Rows, dimensions: int, *, graph: bool) -> VectorLayout:
+    return VectorLayout(dimensions, many=_has_many(rows), graph=graph)
+
+
+def _has_many(rows: Rows) -> bool:
+    """Whether some image has several rows."""
+    return bool((rows.counts > 1).any())
