@@ -30,6 +30,7 @@ class ImageRef:
     path: Path
     box: Box | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)  # label, lat, lon, set, …
+    listed: tuple[int, int] | None = field(default=None, compare=False)  # bytes and modified_ns, where a listing tells
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from resight.data.decode import Decoded, decode
 from resight.data.images import read_file, reason
 from resight.data.sets import DataSource, Published
 from resight.errors import ImageError, InputError
+from resight.places import is_remote, look_up
 from resight.types import Dataset, ImageRef, Skipped
 
 MAX_SIDE = 256  # enough to prove that an image decodes
@@ -112,7 +113,7 @@ def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = T
     rotated = with_position = 0
     for ref in _report(list(files.values()), progress):
         if not decoding:
-            if not ref.path.is_file():
+            if not (look_up(ref.path) if is_remote(ref.path) else ref.path.is_file()):
                 missing.append(Skipped(str(ref.path), "there is no such file"))
             continue
         try:

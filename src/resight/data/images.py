@@ -1,7 +1,8 @@
 """A file (`read`) or uploaded bytes (`read_bytes`) in, a Picture out.
 
-A file is read once: its bytes are hashed and then decoded from memory. Only regular files are opened, so a
-named pipe or a device never blocks. Every failure is an ImageError whose `problem` names path and reason.
+A file is read once: its bytes are hashed and then decoded from memory. It may lie elsewhere (resight.places). Only
+regular files are opened, so a named pipe or a device never blocks. Every failure is an ImageError whose `problem` names
+path and reason; that a whole store cannot be reached is not about one image, and stays an InputError.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+from resight import places
 from resight.data.decode import MAX_PIXELS, Decoded, decode
 from resight.errors import BoxError, ImageError
 from resight.types import ImageRef, Picture
@@ -35,6 +37,8 @@ def read_bytes(data: bytes, id: str, max_side: int | None = None, max_pixels: in
 def read_file(path: Path) -> tuple[bytes, int]:
     """All bytes of a regular file, and when it was last changed (ns)."""
     try:
+        if places.is_remote(path):
+            return _read_remote(path)
         with open(path, "rb", opener=_open_without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -55,6 +59,16 @@ def read_file(path: Path) -> tuple[bytes, int]:
 def reason(error: ImageError | BoxError, path: Path) -> str:
     """Why an image was refused, without the path that a list names anyway."""
     return error.problem.removeprefix(f"cannot read {path}: ")
+
+
+def _read_remote(path: Path) -> tuple[bytes, int]:
+    # In this order: what changes in between has another stamp than the one that is kept, and is read again next time.
+    status = places.look_up(path)
+    if status is None:
+        raise FileNotFoundError(path)
+    if status.size > MAX_BYTES:
+        raise _refuse(path, "the file is too large", f"{status.size:,} bytes")
+    return places.read_place(path), status.modified_ns
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

@@ -2,7 +2,7 @@
 
 CSV (.csv, with a header), JSON lines (.jsonl, .ndjson) or one JSON list (.json); UTF-8, with or without a mark.
 
-    path            relative to the manifest's folder, or absolute; the only column that must be there
+    path            relative to the manifest's folder, absolute, or an address (s3://bucket/a.jpg); must be there
     id              default: the path as written
     label           text
     box             "x0,y0,x1,y1" or "x0 y0 x1 y1"; in JSON also a list
@@ -17,12 +17,14 @@ An empty CSV cell and a JSON null mean that nothing is said.
 """
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from resight import places
 from resight.data.manifest_cells import Place, parse_attributes, parse_box, parse_boxes, parse_id, parse_ids
 from resight.errors import ManifestError
 from resight.types import Box, ImageRef
@@ -58,11 +60,12 @@ def read_rows(path: Path) -> Iterator[Row]:
 def _read_cells(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     readers = {".csv": _read_csv, ".jsonl": _read_json_lines, ".ndjson": _read_json_lines, ".json": _read_json}
     reader = readers.get(path.suffix.lower())
-    if reader is None or not path.is_file():
+    there = path.is_file() if not places.is_remote(path) else places.look_up(path) is not None
+    if reader is None or not there:
         raise ManifestError(
-            f"{path} is not a manifest",
+            f"{places.to_url(path)} is not a manifest",
             expected=f"a file that ends in {', '.join(SUFFIXES)}",
-            actual="no such file" if not path.is_file() else path.name,
+            actual=path.name if there else "no such file",
             fix="check the path",
         )
     try:
@@ -76,7 +79,7 @@ def _read_cells(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with _open(path, newline="") as file:
         reader = csv.reader(file, strict=True)
         try:
             header = [name.strip() for name in next(reader, [])]
@@ -94,6 +97,10 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             raise Place(path, reader.line_num).refuse("not valid CSV", "comma-separated cells", error, fix) from error
 
 
+def _open(path: Path, newline: str | None = None) -> io.TextIOWrapper:
+    return io.TextIOWrapper(places.open_place(path), encoding="utf-8-sig", newline=newline)
+
+
 def _check_header(header: list[str], place: Place) -> None:
     found = ", ".join(header) or "none"
     if "path" not in header:
@@ -105,14 +112,15 @@ def _check_header(header: list[str], place: Place) -> None:
 
 
 def _read_json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    with path.open(encoding="utf-8-sig") as file:
+    with _open(path) as file:
         for line, text in enumerate(file, start=1):
             if text.strip():
                 yield line, _check_object(_parse_json(text, Place(path, line)), Place(path, line))
 
 
 def _read_json(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    items = _parse_json(path.read_text(encoding="utf-8-sig"), Place(path, 1))
+    with _open(path) as file:
+        items = _parse_json(file.read(), Place(path, 1))
     if not isinstance(items, list):
         raise Place(path, 1).refuse(
             "not a list", "a JSON list of objects", type(items).__name__, "wrap the rows in [ ]"
@@ -148,9 +156,8 @@ def _parse_row(cells: Mapping[str, Any], place: Place) -> Row:
     if role not in ROLES:
         raise place.refuse("unknown role", f"one of {', '.join(ROLES)}", repr(role), "correct the role")
     box = parse_box(cells["box"], place) if "box" in cells else None
-    ref = ImageRef(
-        parse_id(cells.get("id", path), place), place.file.parent / path, box, parse_attributes(cells, place)
-    )
+    file = Path(path) if places.is_remote(path) else place.file.parent / path
+    ref = ImageRef(parse_id(cells.get("id", path), place), file, box, parse_attributes(cells, place))
     positives = parse_ids(cells["positives"], place) if "positives" in cells else None
     ignored = frozenset(parse_ids(cells.get("ignored", []), place))
     return Row(place.line, ref, role, positives, ignored, parse_boxes(cells.get("positive_boxes", {}), place))

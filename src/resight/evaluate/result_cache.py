@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from resight import kernels
+from resight import kernels, places
 from resight import recipe as recipes
 from resight.evaluate.results import RunResult
 from resight.types import Dataset, Recipe
@@ -67,6 +67,8 @@ def make_key(recipe: Recipe, data: str, *how: object) -> str:
 
 def _mark_file(path: Path) -> str:
     try:
+        if places.is_remote(path):
+            return f"{places.to_url(path)} {places.look_up(path)}"
         status = path.stat()
     except OSError:
         return "absent"

@@ -36,6 +36,7 @@ from resight.explain.wording import (
     say_value,
     say_verdict,
 )
+from resight.places import to_url
 from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, TokenMatches
 
 THUMBNAIL = 640  # longest side, in pixels
@@ -148,7 +149,7 @@ def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
     return {
         "rank": rank,
         "id": hit.id,
-        "path": str(hit.path) if str(hit.path) != hit.id else "",
+        "path": to_url(hit.path) if str(hit.path) != hit.id else "",
         "frame": _frame(view.pixels, view.size, box, f"Answer {rank}: {hit.id}", region),
         "chance": say_chance(hit.probability),
         "percent": f"{100 * min(max(hit.probability or 0.0, 0.0), 1.0):.1f}",

@@ -1,0 +1,193 @@
+"""What one image takes, measured on a few: time to encode it, rows to store, and its share of the recipe's indexes.
+
+In: a recipe, and images (or none: then pictures are made). Out: a `Probe`. Indexes are built over copies of what was
+encoded, in two sizes; what the larger one takes more is the share of one more image, and what does not grow (a code
+book, the start of a search) drops out. Times are those of the processor, so that other work beside does not count.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from resight import index as indexes
+from resight.collection.adding import encode_region, list_refs
+from resight.collection.index_cache import create_index
+from resight.data import images
+from resight.encode.encoder import Encoder
+from resight.errors import BoxError, ImageError, InputError
+from resight.index import Chunks
+from resight.search import rerankers
+from resight.search.rerankers import Indexed
+from resight.search.token_support import require_token_branch
+from resight.types import Choice, Descriptors, ImageRef, Picture, Query, Recipe
+
+PROBES = 16
+LARGEST, SHARE = 2048, 4  # copies in the larger index, and how many times fewer in the smaller one
+LARGEST_BYTES = 64_000_000  # of rows in the larger index
+NOISE = 0.05  # between copies, so that no two are the same image
+K, TIMES = 100, 3
+SIZE, EDGED = (800, 600), 200  # of made pictures, and the rectangles in one
+
+
+@dataclass(frozen=True)
+class IndexRates:
+    """What one more image adds to an index."""
+
+    bytes: float
+    build_core_seconds: float
+    scan_core_seconds: float  # to a query
+
+
+@dataclass(frozen=True)
+class Probe:
+    images: int | None  # in the source; None: there is none
+    probed: int
+    unreadable: int
+    seconds: float  # by the clock, to read and encode an image here
+    core_seconds: float
+    row_bytes: float
+    query_bytes: float  # that a shard needs
+    indexes: tuple[IndexRates, ...]  # of the branches, then of the rerankers that have one of their own
+
+
+def probe(recipe: Recipe, source: Path | None) -> Probe:
+    encoder = Encoder(recipe.branches)
+    total, probes = _choose(source) if source else (None, make_pictures())
+    encoded: list[tuple[Descriptors, ...]] = []
+    query: Query | None = None
+    unreadable, clock, processor = 0, 0.0, 0.0
+    _ask(next(make_pictures()), encoder)  # loads the weights, which is no part of any image
+    for one in probes:
+        started, worked = time.perf_counter(), time.process_time()
+        try:
+            picture = one if isinstance(one, Picture) else images.read(one, max_side=encoder.max_side)
+            encoded.append(encode_region(picture, picture.ref.box, encoder, "database"))
+        except (ImageError, BoxError):
+            unreadable += 1
+        else:
+            clock += time.perf_counter() - started
+            processor += time.process_time() - worked
+            query = query or _ask(picture, encoder)
+    if query is None:
+        raise InputError(
+            f"none of {unreadable} images of {source} that were tried can be read",
+            expected="images",
+            fix="`resight data check folder PATH` tells what is wrong with each",
+        )
+    return Probe(
+        images=total,
+        probed=len(encoded),
+        unreadable=unreadable,
+        seconds=clock / len(encoded),
+        core_seconds=processor / len(encoded),
+        row_bytes=sum(count_bytes(rows) for branches in encoded for rows in branches) / len(encoded),
+        query_bytes=sum(
+            count_bytes(rows)
+            for rows, branch in zip(query.descriptors, recipe.branches, strict=True)
+            if branch.weight > 0
+        ),
+        indexes=tuple(_measure(*part, encoded, query) for part in _list_indexes(recipe, query)),
+    )
+
+
+def count_bytes(rows: Descriptors) -> int:
+    parts = (rows.vectors, rows.boxes, rows.weights, rows.points, rows.words, rows.seeds)
+    return sum(part.nbytes for part in parts if part is not None)
+
+
+def _choose(source: Path) -> tuple[int, Iterator[ImageRef]]:
+    total = sum(1 for ref in list_refs(source) if isinstance(ref, ImageRef))
+    if total == 0:
+        raise InputError(f"no images in {source}", expected="a folder with images", fix="check the path")
+    refs = (ref for ref in list_refs(source) if isinstance(ref, ImageRef))
+    return total, islice(refs, 0, None, max(total // PROBES, 1))
+
+
+def make_pictures() -> Iterator[Picture]:
+    """Pictures of a usual size with soft light and hard edges, for planning before there are images.
+
+    Of pure noise, learnt encoders keep nothing: it is blank to them.
+    """
+    generator = np.random.default_rng(0)
+    width, height = SIZE
+    for number in range(PROBES // 2):
+        light = np.zeros((height, width, 3), np.float32)
+        for step in (200, 50, 20):
+            coarse = generator.normal(size=(height // step, width // step, 3)).astype(np.float32)
+            light += cv2.resize(coarse, SIZE, interpolation=cv2.INTER_CUBIC) * step**0.5
+        low, high = light.min(), light.max()
+        pixels = ((light - low) * (255 / (high - low))).astype(np.uint8)
+        for x, y, w, h in generator.integers((0, 0, 5, 5), (width, height, 80, 80), (EDGED, 4)):
+            pixels[y : y + h, x : x + w] = generator.integers(0, 256, 3)
+        yield Picture(ImageRef(str(number), Path(str(number))), pixels, SIZE)
+
+
+def _ask(picture: Picture, encoder: Encoder) -> Query:
+    rows = encode_region(picture, None, encoder, "query")
+    return Query(picture.ref.id, picture.size, (0, 0, *picture.size), rows)
+
+
+def _list_indexes(recipe: Recipe, query: Query) -> Iterator[tuple[int, Choice, bool]]:
+    """Branch and index of each that a collection of the recipe keeps, and whether a query goes through all of it."""
+    for branch, part in enumerate(recipe.branches):
+        if part.weight > 0:
+            yield branch, part.index or recipe.index, True
+    for choice in recipe.rerankers:
+        reranker = rerankers.build(choice.name, **choice.settings)
+        if isinstance(reranker, Indexed) and reranker.own_index is not None:
+            yield require_token_branch(query), reranker.own_index, False
+
+
+def _measure(
+    branch: int, choice: Choice, scanned: bool, encoded: Sequence[tuple[Descriptors, ...]], query: Query
+) -> IndexRates:
+    bytes_each = max(1.0, sum(count_bytes(rows) for branches in encoded for rows in branches) / len(encoded))
+    many = max(2 * SHARE, min(LARGEST, int(LARGEST_BYTES / bytes_each)))
+    few = many // SHARE
+    small, large = (_build_and_ask(choice, branch, encoded, query, count) for count in (few, many))
+    size, build, scan = ((after - before) / (many - few) for before, after in zip(small, large, strict=True))
+    # What does not grow with images, such as a graph's way through them, may be measured as a little less than nothing.
+    return IndexRates(max(size, 0.0), max(build, 0.0), max(scan, 0.0) if scanned else 0.0)
+
+
+def _build_and_ask(
+    choice: Choice, branch: int, encoded: Sequence[tuple[Descriptors, ...]], query: Query, count: int
+) -> tuple[float, float, float]:
+    """Bytes of an index over so many copies, core-seconds to build it, and to ask it."""
+    plugin = indexes.build(choice.name, **choice.settings)
+
+    copies = [list(_copy([rows[number] for rows in encoded], count)) for number in range(len(encoded[0]))]
+
+    def read(number: int) -> Chunks:
+        return lambda: iter(copies[number])
+
+    with tempfile.TemporaryDirectory() as scratch:
+        started = time.process_time()
+        searcher = create_index(plugin, read, len(copies), branch, Path(scratch))
+        built = time.process_time() - started
+        size = sum(path.stat().st_size for path in Path(scratch).rglob("*") if path.is_file())
+        asked = []
+        for _ in range(TIMES):
+            started = time.process_time()
+            searcher.search(query.descriptors[branch], K)
+            asked.append(time.process_time() - started)
+    return size, built, min(asked)
+
+
+def _copy(encoded: Sequence[Descriptors], count: int) -> Iterator[Descriptors]:
+    """So many images like these; each with noise on its vectors, or other visual words, so that lists stay as short."""
+    generator = np.random.default_rng(0)
+    for number in range(count):
+        rows = encoded[number % len(encoded)]
+        vectors, words = rows.vectors, rows.words
+        if vectors.dtype.kind == "f":
+            vectors = (vectors + generator.normal(0, NOISE, vectors.shape)).astype(vectors.dtype)
+        if words is not None and len(words):
+            words = np.sort(generator.permutation(int(words.max()) + 1)[words]).astype(words.dtype)
+        yield replace(rows, ids=(str(number),), vectors=vectors, words=words)
