@@ -11,9 +11,11 @@
     │   ├── VersionMismatch         a collection of another format version
     │   └── CollectionBusy          another process is writing
     ├── StorageError          4     the disk is full or does not let us write
-    └── MissingExtra          5     an optional dependency is not installed
-        ├── MissingFile             a file that a recipe names is not here
-        └── MissingWeights          a network's weights are not here and cannot be had
+    ├── MissingExtra          5     an optional dependency is not installed
+    │   ├── MissingFile             a file that a recipe names is not here
+    │   └── MissingWeights          a network's weights are not here and cannot be had
+    ├── ClusterError          6     nodes of a Ray cluster that are lost, do not answer or do not fit together
+    └── TrainingError         7     training that cannot go on; what was saved last is good
 
 Each carries three sentences: what was expected, what came instead, and what to do about it.
 """
@@ -83,3 +85,11 @@ class MissingFile(MissingExtra):
 
 class MissingWeights(MissingExtra):
     pass
+
+
+class ClusterError(ResightError):
+    exit_code = 6
+
+
+class TrainingError(ResightError):
+    exit_code = 7

@@ -49,9 +49,13 @@ class KnownImages:
         """Of an image that was looked up, or written since."""
         return self._written.get(name) or self._looked_up.get(name)
 
+    def holds(self, name: str) -> bool:
+        """Whether it is stored, looked up or not."""
+        return name in self._written or name in self._reader.stamps
+
     def note(self, record: ImageRecord) -> bool:
         """That it was written; true when it was there before."""
-        before = record.id in self._written or record.id in self._reader.stamps
+        before = self.holds(record.id)
         self._written[record.id] = KnownImage.of(record)
         return before
 

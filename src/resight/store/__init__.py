@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from resight import plugins
 from resight.types import Attribute, Descriptors, ImageRef
@@ -56,6 +56,14 @@ class Record:
 
     image: ImageRecord
     descriptors: tuple[Descriptors, ...]
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Images that were written apart: on the disk, but no part of the collection before they are committed."""
+
+    ids: tuple[str, ...]
+    files: tuple[str, ...]  # what the store needs to find them, as JSON
 
 
 class Reader(Protocol):
@@ -108,6 +116,20 @@ class Writer(Protocol):
 
         A process that still reads such a state gets a CollectionError; nothing is lost if this is killed.
         """
+
+
+@runtime_checkable
+class SharedWriter(Protocol):
+    """What a store has besides where many processes may write at the same time, without the lock: apart."""
+
+    def write_apart(self, records: Sequence[Record]) -> Fragment:
+        """Write the records where nobody sees them yet."""
+
+    def commit(self, fragments: Sequence[Fragment]) -> None:
+        """Make all of them part of the collection, or none, without copying them; no id may be there already."""
+
+    def sweep(self, keep: timedelta = KEEP) -> None:
+        """Remove what was written apart and never committed; as for `compact`, states older than `keep` go too."""
 
 
 class Store(Reader, Writer, Protocol):

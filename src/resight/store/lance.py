@@ -1,10 +1,11 @@
 """A collection in one LanceDB table `images`: one row an image, so one commit stores an image with all its descriptors.
 
 In go Records, out come ImageRecords and Descriptors. A commit adds files and never changes one, so a process that is
-killed leaves the state of the last commit. What is read is read from one version of the table: rows/snapshot.py.
+killed leaves the state of the last commit. What is read is read from one version of the table: rows/snapshot.py. The
+folder may lie in an object store, which LanceDB reaches by itself (s3:// with the AWS_… variables).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,8 +15,10 @@ from typing import Any
 import lancedb
 
 from resight.errors import CollectionError, SpaceMismatch, StorageError
-from resight.store import FIELDS, KEEP, Field, ImageRecord, Layout, Record
+from resight.places import is_remote, to_url
+from resight.store import FIELDS, KEEP, Field, Fragment, ImageRecord, Layout, Record
 from resight.store.rows.encode import encode
+from resight.store.rows.fragments import commit_fragments, remove_uncommitted, write_fragments
 from resight.store.rows.schema import make_schema, read_layout
 from resight.store.rows.snapshot import TABLE, Snapshot, split, take_snapshot, tell_unreadable
 from resight.types import Descriptors
@@ -33,17 +36,21 @@ class Config:
 
 
 def build(config: Config) -> "LanceStore":
+    if is_remote(config.folder):
+        database = _connect_remote(to_url(config.folder))
+        return LanceStore(database, _open_table(database, config), config.folder)
     with _writing():
         if config.layout:
             config.folder.mkdir(parents=True, exist_ok=True)
     if not config.folder.is_dir():  # LanceDB would make it, and a mistyped path would leave an empty folder behind
         raise _missing(config.folder)
     database = lancedb.connect(config.folder)
-    return LanceStore(database, _open_table(database, config))
+    return LanceStore(database, _open_table(database, config), config.folder)
 
 
 class LanceStore:
-    def __init__(self, database: Any, table: Any) -> None:
+    def __init__(self, database: Any, table: Any, folder: Path) -> None:
+        self._folder = folder
         self._database = database
         self._table = table
         self._snapshot: Snapshot | None = None
@@ -95,6 +102,27 @@ class LanceStore:
                 self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
         known.update(ids)
         self._known = self._table.version, known
+
+    def write_apart(self, records: Sequence[Record]) -> Fragment:
+        rows = encode(records, self.layout, self._table.schema)
+        with _writing():
+            return Fragment(tuple(record.image.id for record in records), write_fragments(rows, self._folder))
+
+    def commit(self, fragments: Sequence[Fragment]) -> None:
+        known = self._catch_up()
+        ids = [id for fragment in fragments for id in fragment.ids]
+        _refuse_twice(ids, known)
+        with self._changing():
+            files = [file for fragment in fragments for file in fragment.files]
+            commit_fragments(files, self._folder, self._table.version)
+            self._table.checkout_latest()
+        known.update(ids)
+        self._known = self._table.version, known
+
+    def sweep(self, keep: timedelta = KEEP) -> None:
+        self.refresh()
+        with self._changing():
+            remove_uncommitted(self._folder, self._find_age(keep))
 
     def remove(self, ids: Sequence[str]) -> int:
         known = self._catch_up()
@@ -148,6 +176,32 @@ def find_age(written: Sequence[datetime], now: datetime, keep: timedelta) -> tim
     """
     before = [time for time in written if time <= now - keep]
     return now - max(before) + COMPACTING if keep and before else keep
+
+
+def _refuse_twice(ids: Sequence[str], known: Set[str]) -> None:
+    """Appended rows replace none, so that an image would be there twice."""
+    seen: set[str] = set()
+    for id in ids:
+        if id in known or id in seen:
+            raise CollectionError(
+                f"the image {id!r} is stored already",
+                expected="each image in one commit, and once",
+                actual=f"{id!r}, again",
+                fix="write images that are there already in the ordinary way, which replaces them",
+            )
+        seen.add(id)
+
+
+def _connect_remote(url: str) -> Any:
+    try:
+        return lancedb.connect(url)
+    except (ValueError, RuntimeError, OSError) as error:
+        raise StorageError(
+            f"{url} cannot be opened",
+            expected="a bucket that is there, and credentials that it accepts",
+            actual="there is no such bucket" if "NoSuchBucket" in str(error) else str(error).partition("\n")[0][:300],
+            fix="check its name and the AWS_… variables (AWS_ALLOW_HTTP=true where the store has no TLS)",
+        ) from error
 
 
 def _open_table(database: Any, config: Config) -> Any:

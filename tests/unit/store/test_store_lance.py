@@ -109,6 +109,19 @@ def test_a_full_disk_stops_the_write_and_loses_nothing(small_disk: Path) -> None
         assert sum(len(part) for part in reader.descriptors(0)) == 2000 * len(stored)
 
 
+def test_a_disk_that_is_filled_by_what_is_written_apart_keeps_the_collection(small_disk: Path) -> None:
+    pytest.importorskip("lance", reason="pylance is not installed: pip install 'resight[ray]'")
+    kept = open_store(small_disk)
+    kept.write([make("first")])
+    with pytest.raises(StorageError, match="disk is full"):
+        for number in range(100):
+            kept.write_apart([make(f"{number}", rows=2000)])
+    assert [image.id for image in open_store(small_disk).metadata()] == ["first"]
+    kept.sweep()
+    kept.write([make("second", rows=2000)])
+    assert [image.id for image in open_store(small_disk).metadata()] == ["first", "second"]
+
+
 class Refusing:
     """A table that can be read and not written."""
 
@@ -125,7 +138,7 @@ class Refusing:
 def test_a_disk_that_refuses_is_a_storage_error_in_one_line(tmp_path: Path) -> None:
     readable = open_store(tmp_path)
     with pytest.raises(StorageError, match="cannot be written") as caught:
-        lance.LanceStore(readable._database, Refusing()).write([make("a")])
+        lance.LanceStore(readable._database, Refusing(), tmp_path).write([make("a")])
     assert caught.value.actual == "lance error: Permission denied (os error 13)"
 
 

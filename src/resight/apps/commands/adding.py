@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from resight import places
 from resight.apps import terminal
 from resight.errors import InputError
 
@@ -18,18 +19,23 @@ Cache = Annotated[
 CacheSize = Annotated[
     float, typer.Option("--cache-size", min=0, metavar="GB", help="What the cache may hold; the oldest goes first.")
 ]
+Engine = Annotated[
+    str,
+    typer.Option("--engine", metavar="ENGINE", help="Where to encode: local, ray, ray://HOST:PORT or ray://auto."),
+]
 GIGABYTE = 10**9
 USUAL_CACHE = 4.0
 
 
 def index(
-    paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests (.csv, .jsonl).")],
+    paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests (.csv, .jsonl); also s3://….")],
     into: Annotated[Path, typer.Option("--into", help="The collection; made when missing.")],
     encoder: Annotated[str | None, typer.Option(help="A preset by name, e.g. sift or sift_vlad.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="A recipe file of your own.")] = None,
     settings: Set = None,
     cache: Cache = None,
     cache_size: CacheSize = USUAL_CACHE,
+    engine: Engine = "local",
     json: Json = False,
 ) -> None:
     """Add images to a collection. Run it again to go on after a stop, or to take in what is new or has changed."""
@@ -41,9 +47,10 @@ def index(
 
     if encoder and recipe:
         raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
+    _check_engine(engine, cache)
     chosen = recipes.load(recipe or encoder or DEFAULT, settings or ()) if encoder or recipe or settings else None
     for path in paths:
-        if not path.exists():
+        if not (places.is_remote(path) or path.exists()):
             raise InputError(
                 f"there is nothing at {path}",
                 expected="a folder, an image or a manifest",
@@ -58,7 +65,7 @@ def index(
             if chosen
             else open_collection(into, cache=features)
         )
-        report = collection.add(*paths, progress=report_progress)
+        report = collection.add(*paths, progress=report_progress, engine=engine)
     if json:
         return terminal.print_json({"collection": into, "images": len(collection), **terminal.plain(report)})
     terminal.print_skipped(report.skipped)
@@ -67,6 +74,22 @@ def index(
         f"{report.unchanged:,} unchanged, {len(report.skipped):,} skipped)"
     )
     return None
+
+
+def _check_engine(engine: str, cache: Path | None) -> None:
+    """Before anything is made: that the engine can encode, and answers."""
+    if engine == "local":
+        return
+    from resight import ray_cluster
+
+    if cache is not None:
+        raise InputError(
+            "--cache and --engine exclude each other",
+            expected="one of them: the cache is of one machine",
+            actual=f"--cache {cache} --engine {engine}",
+            fix="leave out one of them",
+        )
+    ray_cluster.connect(engine)
 
 
 def delete(

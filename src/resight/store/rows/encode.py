@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from resight import places
 from resight.errors import CollectionError, SpaceMismatch
 from resight.store import FIELDS, ImageRecord, Layout, Record
 from resight.store.rows.schema import FIELD_TYPES, IMAGE_COLUMNS, column
@@ -67,7 +68,7 @@ def _check_ids(records: Sequence[Record]) -> None:
 
 def _check_record(record: Record, layout: Sequence[Layout]) -> None:
     owner = f"image {record.image.id!r}"
-    if not record.image.path.is_absolute():
+    if not (record.image.path.is_absolute() or places.is_remote(record.image.path)):
         raise CollectionError(
             f"{owner} has a relative path", expected="an absolute one", actual=str(record.image.path), fix="resolve it"
         )

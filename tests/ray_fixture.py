@@ -1,0 +1,35 @@
+"""One Ray cluster for all tests of a session: this machine alone, with a few logical CPUs."""
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from resight.ray_cluster import ENVIRONMENT
+
+CPUS = 3
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[Any]:
+    """The module `ray`, connected; `resight.ray_cluster.connect("ray")` then joins it."""
+    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'resight[ray]'")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    os.environ.update(ENVIRONMENT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init(
+            address="local",
+            num_cpus=CPUS,
+            include_dashboard=False,
+            log_to_driver=False,
+            configure_logging=False,
+            object_store_memory=200_000_000,
+        )
+    yield ray
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.shutdown()
