@@ -35,7 +35,7 @@ from resight.recipe_settings import PACKAGES, spread
 from resight.recipe_tables import BRANCH_KEYS, check_keys, read_choice, read_list
 from resight.types import Choice
 
-ROW_KEYS = ("branches", "fusion", "store", "index", "rerankers")  # of a line that is not one branch
+ROW_KEYS = ("branches", "fusion", "store", "index", "rerankers", "train")  # of a line that is not one branch
 CHAINS = ("transforms", "rerankers")  # of which a branch or recipe has a list
 BEFORE_LABEL = ": "  # between the name of a recipe and what tells one of its rows or alternatives from the others
 

@@ -12,6 +12,7 @@ from resight.apps.commands import (
     deduplicating,
     demo,
     evaluating,
+    exporting,
     inspecting,
     judging,
     learning,
@@ -22,6 +23,7 @@ from resight.apps.commands import (
     reporting,
     searching,
     serving,
+    training,
     tuning,
 )
 from resight.errors import ResightError, StorageError
@@ -57,11 +59,13 @@ app.command("report")(reporting.report)
 app.command("identity")(proving.identity)
 app.command("tune")(tuning.tune)
 app.command("plan")(planning.plan)
+app.command("export")(exporting.export)
 app.command("info")(inspecting.info)
 app.command("encoders")(inspecting.encoders)
 app.command("codebook")(learning.codebook)
 app.command("whiten")(learning.whiten)
 app.command("calibrate")(learning.calibrate)
+app.command("train")(training.train)
 data.command("list")(data_sets.list_data)
 data.command("check")(data_sets.check_data)
 data.command("boxes")(data_sets.write_boxes)

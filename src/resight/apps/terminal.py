@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
+from resight.places import to_url
 from resight.types import Skipped
 from resight.whole_files import write_whole
 
@@ -35,7 +36,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Path):
-        return str(value)
+        return to_url(value)
     if isinstance(value, (set, frozenset, tuple)):
         return list(value)
     if hasattr(value, "tolist"):
@@ -82,7 +83,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 class Bar:
-    """Called with what is done and what there is in all; `tell` changes the words before the bar."""
+    """Called with what is done and what there is in all; `tell` changes the words before the bar and begins anew."""
 
     def __init__(self, bar: Progress, label: str) -> None:
         self._bar = bar
@@ -90,6 +91,10 @@ class Bar:
 
     def __call__(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)
+
+    def rename(self, label: str) -> None:
+        """Other words, and it goes on as it is."""
+        self._bar.update(self._task, description=clean(label))
 
     def tell(self, label: str) -> None:
         self._bar.reset(self._task, description=clean(label), total=None)

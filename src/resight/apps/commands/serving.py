@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from resight.errors import InputError
+from resight.places import is_remote
 
 BUSY_RATE = 20.0  # requests a second of one client, beyond loopback
 MEGABYTE = 2**20
@@ -30,6 +31,9 @@ def serve(
     workers: Annotated[int | None, typer.Option(min=1, max=256, help="Searches at once, a process. [cores]")] = None,
     waiting: Annotated[int | None, typer.Option(min=0, help="Searches that may wait, a process. [4 × workers]")] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a search may take.")] = 30.0,
+    engine: Annotated[
+        str, typer.Option(metavar="ENGINE", help="Where to search: local, ray, ray://HOST:PORT or ray://auto.")
+    ] = "local",
     key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Lines NAME KEY [read].")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Nothing may be added, changed or deleted.")] = False,
     allow_host: Annotated[
@@ -41,6 +45,7 @@ def serve(
         float | None, typer.Option(min=0, help="Requests a second of one client; 0: no limit. [0 on loopback, else 20]")
     ] = None,
     reports: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Evaluation reports (.html) to show.")] = None,
+    training: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Trainings whose curves are shown.")] = None,
     review: Annotated[list[Path] | None, typer.Option(metavar="FOLDER", help="A review of pairs to show.")] = None,
     show_paths: Annotated[bool, typer.Option("--show-paths", help="Tell others, too, where files lie.")] = False,
     log: Annotated[Log, typer.Option(help="A line for each request, on stderr.")] = Log.text,
@@ -61,7 +66,8 @@ def serve(
             actual="no --key-file, and RESIGHT_API_KEY is not set",
             fix="give --key-file FILE, set RESIGHT_API_KEY, or listen on 127.0.0.1",
         )
-    check_folders(collections, reports, review or [])
+    check_folders(collections, [folder for folder in (reports, training) if folder], review or [])
+    check_engine(engine, processes)
     with listen(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
         settings = ServiceSettings(
@@ -69,8 +75,10 @@ def serve(
             host=host,
             port=listener.getsockname()[1],
             processes=processes,
+            engine=engine,
             keys=keys,
-            read_only=read_only,
+            # What is uploaded is kept beside the collection, which elsewhere is no place for it.
+            read_only=read_only or any(map(is_remote, collections)),
             max_upload_bytes=int(max_upload * MEGABYTE),
             workers=workers or max(1, count_cores() // processes),
             waiting=-1 if waiting is None else waiting,
@@ -79,6 +87,7 @@ def serve(
             allow_hosts=tuple(name.lower() for name in allow_host or ()),
             show_paths=show_paths or (is_local and not keys),  # whoever asks from here could look for himself
             reports=reports,
+            training=training,
             reviews=tuple(review or ()),
             cors=tuple(cors or ()),
             log=log.value,
@@ -91,7 +100,8 @@ def serve(
 
 def name_collections(paths: list[Path]) -> dict[str, Path]:
     """By the name of the folder without .resight."""
-    named = {path.resolve().name.removesuffix(".resight"): path.resolve() for path in paths}
+    found = [path if is_remote(path) else path.resolve() for path in paths]
+    named = {path.name.removesuffix(".resight"): path for path in found}
     if len(named) < len(paths):
         raise InputError(
             "two collections have the same name",
@@ -102,13 +112,27 @@ def name_collections(paths: list[Path]) -> dict[str, Path]:
     return named
 
 
-def check_folders(collections: list[Path], reports: Path | None, reviews: list[Path]) -> None:
+def check_engine(engine: str, processes: int) -> None:
+    """That it answers; several processes share a cluster that runs, instead of starting one each."""
+    from resight.collection.engines import start_engine
+
+    if engine == "ray" and processes > 1:
+        raise InputError(
+            "several processes need one cluster",
+            expected="the address of a cluster that runs",
+            actual=f"--engine ray --processes {processes}",
+            fix="start one with `ray start --head`, and name it: --engine ray://auto",
+        )
+    start_engine(engine)
+
+
+def check_folders(collections: list[Path], shown: list[Path], reviews: list[Path]) -> None:
     """Before anything is started: what is missing should be said at once."""
     from resight.collection import open_collection
 
     for path in collections:
         open_collection(path, must_exist=True)
-    for folder in [*([reports] if reports else []), *reviews]:
+    for folder in [*shown, *reviews]:
         if not folder.is_dir():
             raise InputError(
                 f"there is no folder {folder}",

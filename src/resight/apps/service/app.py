@@ -21,12 +21,13 @@ from resight.apps.service.routes import (
     reviews,
     searching,
     session,
+    trainings,
 )
 from resight.apps.service.settings import ServiceSettings
 from resight.apps.service.state import Service
 from resight.apps.service.tracing import Tracing
 
-ROUTES = (health, collections, images, searching, adding, session, reports, reviews, page)
+ROUTES = (health, collections, images, searching, adding, session, reports, trainings, reviews, page)
 UPLOADS = 32  # requests with a form that may be under way beside searches
 DESCRIPTION = "Find the very same thing in other images, see where it is, and know how sure the answer is."
 

@@ -14,8 +14,10 @@ from anyio.to_thread import run_sync
 
 from resight.apps.service.decoders import DecoderPool
 from resight.apps.service.refusals import Refusal
+from resight.collection.home import find_home
 from resight.data import images
 from resight.errors import ImageError, StorageError
+from resight.places import is_remote
 from resight.store import ImageRecord
 from resight.whole_files import find_cache, write_whole
 
@@ -113,6 +115,8 @@ def tag(record: ImageRecord, side: int, keep_metadata: bool) -> str:
 
 
 def choose_folder(collection: Path) -> Path:
+    if is_remote(collection):
+        return find_home(collection) / "pictures"
     folder = collection / "pictures"
     if os.access(folder if folder.exists() else collection, os.W_OK):
         return folder

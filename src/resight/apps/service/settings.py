@@ -27,6 +27,7 @@ class ServiceSettings:
     host: str = "127.0.0.1"
     port: int = 8080
     processes: int = 1
+    engine: str = "local"  # where searches run: see collection/engines.py
     keys: tuple[Key, ...] = ()
     read_only: bool = False
     max_upload_bytes: int = 32 * MEGABYTE  # of one request
@@ -40,6 +41,7 @@ class ServiceSettings:
     allow_hosts: tuple[str, ...] = ()  # names that the Host header may have beside loopback, where there is no key
     show_paths: bool = False
     reports: Path | None = None
+    training: Path | None = None
     reviews: tuple[Path, ...] = ()
     cors: tuple[str, ...] = ()
     log: str = "none"  # text | json | none
@@ -74,6 +76,7 @@ def read_settings(text: str) -> ServiceSettings:
             "collections": {name: Path(path) for name, path in values["collections"].items()},
             "keys": tuple(Key(**key) for key in values["keys"]),
             "reports": Path(values["reports"]) if values["reports"] else None,
+            "training": Path(values["training"]) if values["training"] else None,
             "reviews": tuple(map(Path, values["reviews"])),
         }
     )

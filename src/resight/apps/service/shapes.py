@@ -21,11 +21,21 @@ class Error(BaseModel):
     request_id: str
 
 
+class Cluster(BaseModel):
+    """Of a service that searches on Ray."""
+
+    nodes: int  # that hold shards
+    shards: int
+    replicas: int  # that can be asked
+    wanted: int  # replicas that there would be, if there were room and nodes for all
+
+
 class Health(BaseModel):
     status: Literal["ok", "stopping"]
     version: str
     images: int | None
     collections: list[str]
+    cluster: Cluster | None = None
 
 
 class CollectionInfo(BaseModel):
@@ -173,3 +183,19 @@ class Report(BaseModel):
     name: str
     title: str
     modified: float
+
+
+class Training(BaseModel):
+    name: str  # its folder, below the one that is served
+    modified: float
+
+
+class TrainingCurves(BaseModel):
+    name: str
+    steps: list[int]
+    losses: list[float]
+    rates: list[float]
+    validated: list[int]  # steps after which a validation was made
+    validations: list[float]
+    epoch: int  # from 1
+    seconds: float

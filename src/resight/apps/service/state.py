@@ -22,7 +22,8 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.collections: Mapping[str, Collection] = {
-            name: open_collection(path, must_exist=True) for name, path in settings.collections.items()
+            name: open_collection(path, must_exist=True, engine=settings.engine)
+            for name, path in settings.collections.items()
         }
         self.pool = WorkerPool(settings.workers, settings.places, settings.timeout, settings.threads)
         self.decoders = DecoderPool(settings.workers, settings.max_pixels)

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from resight.collection.answer import Answer
 from resight.collection.attributes import AttributeSummary
 from resight.explain.pairs import choose_pairs
+from resight.places import to_url
 from resight.store import ImageRecord
 from resight.types import Attribute, Evidence, FloatArray, Hit, Match, Positions, Query, TokenMatches
 
@@ -31,7 +32,7 @@ class Json(JSONResponse):
 def tell_record(record: ImageRecord, show_path: bool) -> Plain:
     return {
         "id": record.id,
-        "path": str(record.path) if show_path else None,
+        "path": to_url(record.path) if show_path else None,
         "size": record.size,
         "bytes": record.bytes,
         "sha256": record.sha256,
@@ -67,7 +68,7 @@ def tell_answer(answer: Answer, show_path: bool) -> Plain:
 def tell_hit(hit: Hit, size: Size, show_path: bool) -> Plain:
     return {
         "id": hit.id,
-        "path": str(hit.path) if show_path else None,
+        "path": to_url(hit.path) if show_path else None,
         "score": hit.score,
         "probability": hit.probability,
         "box": _tell_box(hit.box),

@@ -10,6 +10,7 @@ def test_settings_survive_the_way_through_an_environment_variable() -> None:
         keys=(make_key("anna", "k" * 20, may_write=False),),
         workers=3,
         reports=Path("/x/reports"),
+        training=Path("/x/training"),
         reviews=(Path("/x/review"),),
         cors=("https://example.org",),
         allow_hosts=("photos",),

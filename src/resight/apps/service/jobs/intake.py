@@ -36,8 +36,8 @@ class Intake:
     def __init__(self, name: str, collection: Collection, limits: Limits | None = None) -> None:
         self.name = name
         self.collection = collection
-        self.uploads = Uploads(collection.path)
-        self._file = JournalFile(collection.path)
+        self.uploads = Uploads(collection.home)
+        self._file = JournalFile(collection.home)
         self.journal = Journal(self._file, name, limits)
         self.queue = Queue(self._file)
         self.littered = threading.Event()  # files may be there that nothing refers to

@@ -11,6 +11,7 @@ from resight.apps.service.jobs.job import Item, Outcome, Settled
 from resight.apps.service.uploads import Uploads
 from resight.collection import Collection
 from resight.errors import CollectionError, MissingExtra, StorageError
+from resight.places import to_url
 from resight.store import ImageRecord
 
 log = logging.getLogger("resight.service.jobs")
@@ -36,8 +37,8 @@ def _add(collection: Collection, uploads: Uploads, items: Sequence[Item]) -> lis
     after = _read(collection, items)
     reasons = {one.path: one.reason for one in report.skipped}
     return [
-        Settled(item, "skipped", reasons[str(ref.path)])
-        if str(ref.path) in reasons
+        Settled(item, "skipped", reasons[to_url(ref.path)])
+        if to_url(ref.path) in reasons
         else Settled(item, _compare(item, before.get(ref.id), after.get(ref.id)))
         for item, ref in zip(items, refs, strict=True)
     ]

@@ -1,5 +1,6 @@
 """Whether the service is there and well: /api/health for people and load balancers, /metrics for Prometheus."""
 
+from dataclasses import asdict
 from importlib import metadata
 
 from anyio.to_thread import run_sync
@@ -10,6 +11,7 @@ from resight.apps.service import shapes
 from resight.apps.service.metrics import measure_memory
 from resight.apps.service.state import Service
 from resight.apps.service.telling import Json
+from resight.ray_cluster import parse_engine
 
 VERSION = metadata.version("resight")
 
@@ -29,6 +31,7 @@ def router(service: Service) -> APIRouter:
             "version": VERSION,
             "images": await run_sync(count_images) if known else None,
             "collections": list(service.collections) if known else [],
+            "cluster": tell_cluster(service.settings.engine) if known else None,
         }
         return Json(body, 503 if stopping else 200)
 
@@ -42,6 +45,17 @@ def router(service: Service) -> APIRouter:
             "resight_images": await run_sync(count_images),
             "resight_memory_bytes": measure_memory(),
         }
+        cluster = tell_cluster(service.settings.engine) or {}
+        gauges |= {f"resight_cluster_{name}": count for name, count in cluster.items()}
         return PlainTextResponse(service.metrics.write(gauges), media_type="text/plain; version=0.0.4")
 
     return routes
+
+
+def tell_cluster(engine: str) -> dict[str, int] | None:
+    """Nodes, shards and replicas; None where searches run in this process."""
+    if parse_engine(engine).kind != "ray":
+        return None
+    from resight.index.shards.keeper import find_keeper
+
+    return asdict(find_keeper().tell())

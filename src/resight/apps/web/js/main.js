@@ -84,8 +84,13 @@ function markNavigation(view) {
 
 function showCollection() {
   const here = session.collection();
-  const { collections, reports, reviews } = session.known();
-  const has = { positions: Boolean(here?.positions), reports: reports > 0, reviews: reviews > 0 };
+  const { collections, reports, trainings, reviews } = session.known();
+  const has = {
+    positions: Boolean(here?.positions),
+    reports: reports > 0,
+    trainings: trainings > 0,
+    reviews: reviews > 0,
+  };
   for (const anchor of document.querySelectorAll("#nav a[data-needs]")) {
     anchor.hidden = !has[anchor.dataset.needs];
   }

@@ -10,6 +10,7 @@ const VIEWS = {
   map: () => import("./map.js"),
   review: () => import("./review.js"),
   reports: () => import("./reports.js"),
+  training: () => import("./training.js"),
   about: () => import("./about.js"),
 };
 const FIRST = "search";

@@ -10,6 +10,7 @@ const session = {
   collections: [],
   chosen: null,
   reports: 0,
+  trainings: 0,
   reviews: 0,
 };
 
@@ -19,12 +20,18 @@ export async function load() {
   if (session.needsKey && !session.signedIn) {
     return session;
   }
-  const [collections, reports, reviews] = await Promise.all([
+  const [collections, reports, trainings, reviews] = await Promise.all([
     get("/api/collections"),
     get("/api/reports").catch(() => []),
+    get("/api/trainings").catch(() => []),
     get("/api/reviews").catch(() => []),
   ]);
-  Object.assign(session, { collections, reports: reports.length, reviews: reviews.length });
+  Object.assign(session, {
+    collections,
+    reports: reports.length,
+    trainings: trainings.length,
+    reviews: reviews.length,
+  });
   return session;
 }
 

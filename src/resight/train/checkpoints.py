@@ -1,0 +1,114 @@
+"""Where a training stands, as one file that it can go on from: tensors, and in the header of the file the rest as JSON.
+
+One file, because two that are renamed one after the other may not fit each other after a crash. Tensors: weights
+(`network.`), the loss' own (`loss.`), their moving average (`average.`), the state of the optimiser (`optimizer.`,
+by number of the parameter) and torch's random state of every process (`random.`). The schedule and the order of images
+follow from the number of the step. Written under another name and then renamed: a full disk leaves the last one whole.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from resight.errors import InputError
+from resight.whole_files import write_whole
+
+KEY = "training"
+FORMAT = 1
+Tensors = dict[str, Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a training has come."""
+
+    step: int = 0  # steps that are done
+    epoch: int = 0  # the one that comes next, or is being run
+    batch: int = 0  # of that epoch, the one that comes next
+    best: float | None = None  # validation so far
+    best_epoch: int | None = None
+    unreadable: tuple[str, ...] = ()  # ids
+    finished: bool = False
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that it was started with
+    data: str = ""  # fingerprint of the images and their classes
+    scale: float | None = None  # of the gradients, with fp16
+    processes: int = 1
+
+
+def save(path: Path, progress: Progress, tensors: Tensors) -> None:
+    header = {KEY: json.dumps({"format": FORMAT, **dataclasses.asdict(progress)}, default=str)}
+    kept = "; the last checkpoint is whole" if path.exists() else ""
+    problem = f"cannot save the training at step {progress.step}{kept}"
+    with write_whole(path, problem, "make room or choose another place, then go on with --resume") as temporary:
+        _save_file(tensors, temporary, header)
+
+
+def load(path: Path) -> tuple[Progress, Tensors]:
+    try:
+        with safe_open(path, framework="pt") as opened:
+            header = json.loads((opened.metadata() or {})[KEY])
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is no dictionary
+    except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise InputError(
+            f"{path} is no checkpoint",
+            expected="a file that `resight train` has written",
+            actual=str(error),
+            fix="start again without --resume, in another folder",
+        ) from error
+    if header.pop("format") != FORMAT:
+        raise InputError(f"{path} is of another version", expected=f"format {FORMAT}", fix="start again")
+    header["unreadable"] = tuple(header["unreadable"])
+    return Progress(**header), tensors
+
+
+def save_weights(path: Path, network: nn.Module) -> None:
+    with write_whole(path) as temporary:
+        _save_file(collect_module(network, ""), temporary, {})
+
+
+def load_weights(path: Path) -> Tensors:
+    return load_file(path)
+
+
+def collect_module(module: nn.Module, prefix: str) -> Tensors:
+    return {f"{prefix}{name}": value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
+
+
+def restore_module(module: nn.Module, tensors: Tensors, prefix: str) -> None:
+    module.load_state_dict(take(tensors, prefix))
+
+
+def take(tensors: Tensors, prefix: str) -> Tensors:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def collect_optimizer(optimizer: torch.optim.Optimizer) -> Tensors:
+    """Its tensors alone; rates come from the schedule, and what else it holds from the settings."""
+    return {
+        f"optimizer.{number}.{key}": value.detach().cpu().contiguous()
+        for number, state in optimizer.state_dict()["state"].items()
+        for key, value in state.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in take(tensors, "optimizer.").items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _save_file(tensors: Tensors, path: Path, header: dict[str, str]) -> None:
+    try:
+        save_file(tensors, path, metadata=header)
+    except SafetensorError as error:  # which hides what the system said
+        raise OSError(str(error)) from error

@@ -1,0 +1,155 @@
+"""One training shared by several processes (data parallel): each computes its share of every batch.
+
+`launch` starts processes of its own on this machine; under torchrun, whose variables are in the environment, `join`
+makes this process one of those that are there already. Gradients are averaged by torch's DistributedDataParallel, over
+NCCL where there are GPUs and gloo elsewhere. A Team of one does nothing.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, spawn
+
+from resight import errors
+from resight.errors import InputError, ResightError, TrainingError
+from resight.whole_files import write_whole
+
+PATIENCE = timedelta(minutes=10)  # before a process that does not answer is given up
+
+
+@dataclass(frozen=True)
+class Team:
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+    def share(self, whole: int) -> slice:
+        """This process' part of so many images."""
+        each = whole // self.size
+        return slice(self.rank * each, (self.rank + 1) * each)
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        return module if self.size == 1 else nn.parallel.DistributedDataParallel(module)
+
+    def agree(self, trouble: bool) -> bool:
+        """Whether any process is in trouble, so that all stop and none waits for ever."""
+        if self.size == 1:
+            return trouble
+        flag = torch.tensor([float(trouble)])
+        dist.all_reduce(flag, dist.ReduceOp.MAX)
+        return bool(flag.item())
+
+    def average(self, value: Tensor) -> Tensor:
+        if self.size == 1:
+            return value.detach()
+        total = value.detach().clone()
+        dist.all_reduce(total)
+        return total / self.size
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """The rows of all processes, in order; gradients flow through this process' own alone."""
+        if self.size == 1:
+            return rows
+        parts = [torch.empty_like(rows) for _ in range(self.size)]
+        dist.all_gather(parts, rows.detach().contiguous())
+        parts[self.rank] = rows
+        return torch.cat(parts)
+
+    def tell(self, words: Any) -> Any:
+        """What the leader says, at every process."""
+        if self.size == 1:
+            return words
+        box = [words]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def collect(self, words: Any) -> list[Any]:
+        """What each process says, at every process."""
+        if self.size == 1:
+            return [words]
+        boxes: list[Any] = [None] * self.size
+        dist.all_gather_object(boxes, words)
+        return boxes
+
+
+def launch(processes: int, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """`work(team, *arguments)` in so many new processes; `work` is a function of a module."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            spawn(  # type: ignore[no-untyped-call]
+                _start, (processes, Path(folder), work, arguments), nprocs=processes, join=True
+            )
+        except ProcessRaisedException as error:
+            raise _read_trouble(Path(folder)) or error from error
+        except ProcessExitedException as error:
+            raise TrainingError(
+                "a process of the training was ended from outside",
+                expected=f"{processes} processes that all reach the end",
+                actual=str(error),
+                fix="give them more memory or use fewer; --resume goes on from the last checkpoint",
+            ) from error
+
+
+@contextmanager
+def join() -> Iterator[Team]:
+    """The Team of torchrun's variables; alone where there are none."""
+    if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:
+        yield Team()
+        return
+    with _meet("env://", int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) as team:
+        yield team
+
+
+def check_batch(batch: int, accumulate: int, together: int, processes: int) -> None:
+    if batch % (accumulate * together * processes):
+        raise InputError(
+            "the batch cannot be shared",
+            expected=f"a batch that {processes} processes can cut into {accumulate} parts of {together} images",
+            actual=f"batch = {batch}",
+            fix="change --processes, or batch, accumulate or together of the recipe",
+        )
+
+
+def _start(rank: int, processes: int, folder: Path, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    try:
+        with _meet((folder / "meeting").as_uri(), rank, processes) as team:
+            work(team, *arguments)
+    except ResightError as error:
+        words = {key: getattr(error, key) for key in ("problem", "expected", "actual", "fix")}
+        with write_whole(folder / f"{rank}.json") as temporary:
+            temporary.write_text(json.dumps({"type": type(error).__name__, **words}), encoding="utf-8")
+        raise
+
+
+def _read_trouble(folder: Path) -> ResightError | None:
+    """The error of a process, as it would have been raised in this one."""
+    for path in sorted(folder.glob("*.json")):
+        words = json.loads(path.read_text(encoding="utf-8"))
+        error: ResightError = getattr(errors, words.pop("type"))(**words)
+        return error
+    return None
+
+
+@contextmanager
+def _meet(address: str, rank: int, size: int) -> Iterator[Team]:
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
+    dist.init_process_group(backend, init_method=address, rank=rank, world_size=size, timeout=PATIENCE)
+    try:
+        yield Team(rank, size)
+    finally:
+        dist.destroy_process_group()

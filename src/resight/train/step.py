@@ -1,0 +1,112 @@
+"""One step of the optimiser: a batch in, the loss out.
+
+The batch comes in `accumulate` parts, whose gradients add up, and each process computes its share of every part. The
+loss is that of the whole batch for losses with centres. One that compares images is given a part from all processes.
+What is not a number stops the training before any weight is touched.
+"""
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from resight.errors import TrainingError
+from resight.train.distributed import Team
+from resight.train.settings import Settings
+
+PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Images of one size that are computed at once."""
+
+    images: Tensor  # [B, 3, H, W] float32
+    labels: Tensor  # [B] int64
+    ids: tuple[str, ...]
+
+
+class Stepper:
+    def __init__(self, network: nn.Module, loss: Any, settings: Settings, team: Team) -> None:
+        self._settings, self._team = settings, team
+        self._device = torch.device(settings.device)
+        self._objective = Objective(network.to(self._device), loss.to(self._device), team)
+        self._shared: Any = team.wrap(self._objective)
+        self.optimizer = make_optimizer(network, loss, settings)
+        self.scaler = torch.amp.GradScaler(self._device.type, enabled=settings.precision == "fp16")
+
+    def step(self, parts: Sequence[Part], rate: float, where: str) -> float:
+        """`rate` is the share of the full learning rate; `where` goes into the message when it cannot go on."""
+        self.optimizer.zero_grad()
+        total = 0.0
+        for number, part in enumerate(parts):
+            is_last = number == len(parts) - 1
+            with contextlib.nullcontext() if is_last or self._team.size == 1 else self._shared.no_sync():
+                value = self._compute(part)
+                if self._team.agree(not math.isfinite(value.item())):
+                    raise self._refuse("the loss is not a number", where, part.ids)
+                self.scaler.scale(value * self._objective.weight / len(parts)).backward()  # type: ignore[no-untyped-call]
+            total += float(self._team.average(value)) / len(parts)
+        self._update(rate, where, [id for part in parts for id in part.ids])
+        return total
+
+    def _compute(self, part: Part) -> Tensor:
+        images, labels = part.images.to(self._device), part.labels.to(self._device)
+        precision = PRECISIONS.get(self._settings.precision)
+        with torch.autocast(self._device.type, precision, enabled=precision is not None):
+            value: Tensor = self._shared(images, labels)
+        return value
+
+    def _update(self, rate: float, where: str, ids: Sequence[str]) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["full_rate"]
+        self.scaler.unscale_(self.optimizer)
+        parameters = [value for group in self.optimizer.param_groups for value in group["params"]]
+        length = nn.utils.clip_grad_norm_(parameters, self._settings.clip or math.inf)
+        # fp16 may overflow now and then: its scaler leaves such a step out by itself.
+        if not self.scaler.is_enabled() and not math.isfinite(length):
+            raise self._refuse("the gradient is not a number", where, ids)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def _refuse(self, problem: str, where: str, ids: Sequence[str]) -> TrainingError:
+        everyone = [id for some in self._team.collect(list(ids)) for id in some]
+        return TrainingError(
+            f"{problem} in {where}",
+            expected="a finite loss; the last checkpoint was saved before this and is good",
+            actual=f"images {', '.join(everyone)}",
+            fix="look at these images; else lower rate, set clip = 1, or take precision = fp32; then --resume",
+        )
+
+
+class Objective(nn.Module):
+    """Network and loss as one module, so that the parameters of both are shared among processes."""
+
+    def __init__(self, network: nn.Module, loss: Any, team: Team) -> None:
+        super().__init__()
+        self.network, self.loss = network, loss
+        self._team = team
+        # Where processes average their gradients, a loss that each computes of all images would count one share of it.
+        self.weight = team.size if loss.compares else 1
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        embeddings = self.network(images).float()
+        if self.loss.compares:
+            embeddings, labels = self._team.gather(embeddings), self._team.gather(labels)
+        value: Tensor = self.loss(embeddings, labels)
+        return value
+
+
+def make_optimizer(network: nn.Module, loss: Any, settings: Settings) -> torch.optim.Optimizer:
+    groups = [
+        {"params": [value for value in module.parameters() if value.requires_grad], "full_rate": rate}
+        for module, rate in ((network, settings.rate), (loss, settings.rate * settings.loss_rate))
+    ]
+    groups = [group for group in groups if group["params"]]
+    if settings.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=settings.rate, weight_decay=settings.decay)
+    return torch.optim.SGD(groups, lr=settings.rate, momentum=settings.momentum, weight_decay=settings.decay)

@@ -1,0 +1,31 @@
+import torch
+from torch import nn
+
+from resight.train.ema import Average
+
+
+def make(value: float) -> nn.Module:
+    network = nn.BatchNorm1d(1)
+    nn.init.constant_(network.weight, value)
+    return network
+
+
+def test_the_average_moves_by_what_the_decay_leaves():
+    average = Average(make(1.0), decay=0.9)
+    average.update(make(2.0), steps=1000)
+    assert torch.allclose(average.network.weight, torch.tensor(1.1))
+
+
+def test_at_the_start_the_decay_is_smaller():
+    average = Average(make(1.0), decay=0.9)
+    average.update(make(2.0), steps=0)  # a decay of 1/10
+    assert torch.allclose(average.network.weight, torch.tensor(1.9))
+
+
+def test_statistics_are_copied_and_the_network_stays_as_it_is():
+    network = make(2.0)
+    network.running_mean.fill_(5.0)
+    average = Average(make(1.0), decay=0.5)
+    average.update(network, steps=10)
+    assert average.network.running_mean.item() == 5
+    assert network.weight.item() == 2
