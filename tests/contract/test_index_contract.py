@@ -1,5 +1,6 @@
 """What every index promises, whatever rows it takes."""
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -162,7 +163,10 @@ REGIONS = {
 REGION_QUERY = Descriptors(("q",), np.array([[1, 0]], np.float32), np.zeros(1, np.int32))
 
 
-@pytest.fixture(params=["exact", "hnsw", "ivfpq"])
+REGIONAL = ["exact", "hnsw", "ivfpq", *(["qdrant"] if importlib.util.find_spec("qdrant_client") else [])]
+
+
+@pytest.fixture(params=REGIONAL)
 def regions(request: pytest.FixtureRequest, tmp_path: Path) -> Searcher:
     """An index whose image counts by its best row, over images with one row, several and none."""
     return index.build(request.param, match="best").create(lambda: iter([region_rows(REGIONS)]), tmp_path)
@@ -207,7 +211,7 @@ def test_a_query_without_rows_finds_everything_equal(regions: Searcher):
     assert ranking.scores.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("name", ["exact", "hnsw", "ivfpq"])
+@pytest.mark.parametrize("name", REGIONAL)
 def test_several_rows_of_a_query_are_refused_where_nothing_says_how_they_match(name: str, tmp_path: Path):
     searcher = index.build(name).create(lambda: iter([region_rows(REGIONS)]), tmp_path)
     query = Descriptors(("q",), np.ones((2, 2), np.float32), np.zeros(2, np.int32))
@@ -215,7 +219,7 @@ def test_several_rows_of_a_query_are_refused_where_nothing_says_how_they_match(n
         searcher.search(query, 1)
 
 
-@pytest.mark.parametrize("name", ["exact", "hnsw", "ivfpq"])
+@pytest.mark.parametrize("name", REGIONAL)
 def test_regions_on_many_images_give_the_answer_of_a_plain_comparison(name: str, tmp_path: Path):
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(200, 3, 8)).astype(np.float32)

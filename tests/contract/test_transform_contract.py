@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resight import plugins
-from resight.encode import transforms
+from resight.encode import heads, transforms
 from resight.encode import whitening as whitenings
 from resight.encode.transforms import Transform
 from resight.errors import MissingExtra
@@ -34,7 +34,14 @@ def learn_whitening(folder: Path) -> dict[str, Any]:
     return {"file": str(folder / "whitening.npz")}
 
 
+def make_head(folder: Path) -> dict[str, Any]:
+    arrays = {"mean": np.full(WIDTH, 0.1, np.float32), "skip": draw_rows(2, 8).vectors[:, :5]}
+    heads.save(heads.make(arrays, heads.Facts("", "linear", 8, 16)), folder / "head.safetensors")
+    return {"file": str(folder / "head.safetensors")}
+
+
 SETTINGS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "head": make_head,
     "multiscale": lambda _: {"scales": [0.5, 1.0]},  # as many as there are rows an image
     "whiten": learn_whitening,
 }

@@ -19,11 +19,13 @@ from resight.collection import adding, description
 from resight.collection.adding import AddReport, Progress, Source
 from resight.collection.answer import Answer
 from resight.collection.encoding import Encoding, Image
+from resight.collection.engines import LOCAL, start_engine
+from resight.collection.home import fetch_newest, find_home, is_there, write_file
 from resight.collection.index_cache import IndexCache
 from resight.collection.view import Near, View
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
-from resight.errors import CollectionError, SpaceMismatch
+from resight.errors import CollectionError, InputError, SpaceMismatch
 from resight.index import Searcher
 from resight.lock import writer_lock
 from resight.search import calibration as calibrations
@@ -32,6 +34,7 @@ from resight.store import KEEP, ImageRecord, Layout, Store
 from resight.types import Box, Choice, Descriptors, Hit, ImageRef, Picture, Positions, Query, Recipe
 
 DEFAULT = "sift_tokens"
+CALIBRATION = "calibration.json"
 
 
 def open_collection(
@@ -40,19 +43,22 @@ def open_collection(
     *,
     must_exist: bool = False,
     cache: FeatureCache | None = None,
+    engine: str = LOCAL,
 ) -> "Collection":
-    """The collection in a folder, made when missing. A recipe may be given by name, by path or ready-made.
+    """The collection in a folder or at s3://…, made when missing. A recipe may be given by name, by path or ready-made.
 
     An existing collection keeps the encoding it was made with; a recipe may only change how it is searched. With a
-    `cache`, no picture goes through the same network twice, whichever collection asks.
+    `cache`, no picture goes through the same network twice, whichever collection asks. `engine` says where it is
+    searched: "local", "ray" or "ray://HOST:PORT" (see engines.py).
     """
+    start_engine(engine)
     folder = Path(path)
     wanted = recipes.load(recipe) if isinstance(recipe, (str, Path)) else recipe
-    if must_exist or (folder / description.FILE).exists():
+    if must_exist or is_there(folder, description.FILE):
         made = description.read(folder)
         if wanted is not None:
             _check_same_encoding(folder, made, wanted)
-        return Collection(folder, made, wanted or made.recipe, cache)
+        return Collection(folder, made, wanted or made.recipe, cache, engine)
     wanted = wanted or recipes.load(DEFAULT)
     encoder = Encoder(wanted.branches)
     store = wanted.store
@@ -61,33 +67,57 @@ def open_collection(
         stores.build(store.name, folder=folder, layout=_layout(encoder), **store.settings)
 
     made = description.create(folder, wanted, encoder.spaces, make_store)
-    return Collection(folder, made, made.recipe, cache)
+    return Collection(folder, made, made.recipe, cache, engine)
 
 
 class Collection:
     """Made by `resight.open`."""
 
     def __init__(
-        self, folder: Path, made: description.Description, recipe: Recipe, cache: FeatureCache | None = None
+        self,
+        folder: Path,
+        made: description.Description,
+        recipe: Recipe,
+        cache: FeatureCache | None = None,
+        engine: str = LOCAL,
     ) -> None:
-        self.path = folder
+        self.path = folder  # or where it lies elsewhere, folded (resight.places)
+        self.home = find_home(folder)  # the same, or the local folder that it works in
         self.cache = cache
         self.recipe = recipe
+        self.engine = engine
         self.description = made
         self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder))
-        self._indexes = IndexCache(folder, made.spaces)
+        self._indexes = IndexCache(self.home, made.spaces, engine)
         self._lock = threading.Lock()
         self._view: View | None = None
         self._prepared: View | None = None
 
-    def add(self, *sources: Source, progress: Progress | None = None) -> AddReport:
-        """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed."""
-        with writer_lock(self.path):
+    def add(self, *sources: Source, progress: Progress | None = None, engine: str = "local") -> AddReport:
+        """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed.
+
+        `engine` says where they are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto"; see docs/scale.md.
+        """
+        with writer_lock(self.home):
+            if engine != "local":
+                return self._add_on_cluster(sources, engine, progress)
             return adding.add(sources, self._encoding.encoder, self._written, progress)
+
+    def _add_on_cluster(self, sources: Sequence[Source], engine: str, progress: Progress | None) -> AddReport:
+        from resight.collection import ray_encoding  # Ray is an extra
+
+        if self.cache is not None:
+            raise InputError(
+                "the feature cache is of one machine, and cannot be used with an engine",
+                expected="a cache, or an engine",
+                actual=f"both, with the engine {engine!r}",
+                fix="leave out one of them",
+            )
+        return ray_encoding.add(sources, self.path, self.description.spaces, self._written, engine, progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Remove images by id; gives how many were there. The files themselves stay."""
-        with writer_lock(self.path):
+        with writer_lock(self.home):
             return self._written.remove([ids] if isinstance(ids, str) else ids)
 
     def tidy(self, keep: timedelta = KEEP) -> None:
@@ -95,7 +125,7 @@ class Collection:
 
         States that were replaced more than `keep` ago can no longer be read.
         """
-        with writer_lock(self.path):
+        with writer_lock(self.home):
             self._written.compact(keep)
         self.view().merge_indexes()
 
@@ -183,18 +213,17 @@ class Collection:
 
     def calibrate(self, calibration: calibrations.Calibration) -> None:
         """Use this calibration from now on, in place of the shipped one."""
-        with writer_lock(self.path):
-            calibrations.save([calibration], self._calibration_file)
+        with writer_lock(self.home):
+            calibrations.save([calibration], self.home / CALIBRATION)
+            if self.home != self.path:
+                write_file(self.path, CALIBRATION, (self.home / CALIBRATION).read_bytes())
         with self._lock:
             self._view = self._make_view(self._view)
 
-    @property
-    def _calibration_file(self) -> Path:
-        return self.path / "calibration.json"
-
     def _make_view(self, before: View | None) -> View:
         reader = self._read.snapshot()
-        return View(reader, self.recipe, self._encoding, self._indexes, self._calibration_file, before)
+        calibration = fetch_newest(self.path, CALIBRATION)
+        return View(reader, self.recipe, self._encoding, self._indexes, calibration, before)
 
     @cached_property
     def _read(self) -> Store:

@@ -1,4 +1,4 @@
-"""`collection.json`: what a collection is. Written once and last, when the collection is made.
+"""`collection.json`: what a collection is. Written once and last, when the collection is made; it may lie elsewhere.
 
 {"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
 """
@@ -16,10 +16,12 @@ from typing import Any
 
 from resight import plugins
 from resight import recipe as recipes
+from resight.collection import home
 from resight.encode import models
 from resight.errors import CollectionError, StorageError, VersionMismatch
 from resight.lock import NAME as LOCK
 from resight.lock import writer_lock
+from resight.places import is_remote, to_url
 from resight.recipe_tables import read_branch, write_branch
 from resight.types import Branch, Choice, Recipe
 
@@ -41,13 +43,13 @@ class Description:
 def read(folder: Path) -> Description:
     path = folder / FILE
     try:
-        table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        table: dict[str, Any] = json.loads(home.read_file(folder, FILE).decode("utf-8"))
         version = int(table["format"])
     except FileNotFoundError as error:
         raise CollectionError(
-            f"there is no collection at {folder}",
+            f"there is no collection at {to_url(folder)}",
             expected=f"a folder that holds {FILE}",
-            actual="no such folder" if not folder.exists() else f"a folder without {FILE}",
+            actual=f"a folder without {FILE}" if folder.exists() else "no such folder",
             fix="check the path, or make one with `resight index PHOTOS --into COLLECTION`",
         ) from error
     except (ValueError, KeyError, TypeError, OSError) as error:
@@ -70,11 +72,14 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
     """Make a collection: its store and its files first, its description last, so that it is whole or not there."""
     try:
         _refuse_others(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        with writer_lock(folder):
-            if (folder / FILE).exists():  # another process was faster
+        if not is_remote(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with writer_lock(home.find_home(folder)):
+            if home.is_there(folder, FILE):  # another process was faster
                 return read(folder)
-            for name in OWN - {LOCK}:  # what a process left that was killed while it made the collection
+            # What a process left that was killed while it made the collection. Elsewhere it may be another machine's
+            # which is just making it, and an empty table of the same layout serves as well.
+            for name in frozenset() if is_remote(folder) else OWN - {LOCK}:
                 shutil.rmtree(folder / name, ignore_errors=True)
             make_store()
             description = Description(_adopt(recipe, folder), spaces, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -82,7 +87,7 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
             return read(folder)
     except OSError as error:
         raise StorageError(
-            f"cannot make a collection at {folder}",
+            f"cannot make a collection at {to_url(folder)}",
             expected="a folder that can be written to, on a disk with space left",
             actual=str(error),
             fix="check permissions and free space, or choose another place",
@@ -91,10 +96,10 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
 
 def _refuse_others(folder: Path) -> None:
     """Before anything is written: a folder that holds something else is not ours to use."""
-    others = sorted(entry.name for entry in folder.iterdir() if entry.name not in OWN) if folder.is_dir() else []
+    others = home.list_others(folder, OWN)
     if others:
         raise CollectionError(
-            f"{folder} is not a collection and not empty",
+            f"{to_url(folder)} is not a collection and not empty",
             expected="a new or empty folder",
             actual=f"a folder with {', '.join(others[:3])}{' …' if len(others) > 3 else ''} and no {FILE}",
             fix="choose another name, e.g. photos.resight",
@@ -110,10 +115,8 @@ def _adopt(recipe: Recipe, folder: Path) -> Recipe:
         for name, value in choice.settings.items():
             if Path in (hints[name], *typing.get_args(hints[name])) and value is not None:
                 data = Path(value).read_bytes()
-                target = folder / FILES / f"{hashlib.sha256(data).hexdigest()[:12]}{Path(value).suffix}"
-                target.parent.mkdir(exist_ok=True)
-                target.write_bytes(data)
-                settings[name] = f"{FILES}/{target.name}"
+                settings[name] = f"{FILES}/{hashlib.sha256(data).hexdigest()[:12]}{Path(value).suffix}"
+                home.write_file(folder, settings[name], data)
         return replace(choice, settings=_change_parts(settings, keep))
 
     return replace(recipe, branches=tuple(_change(models.resolve_branch(part), keep) for part in recipe.branches))
@@ -124,7 +127,7 @@ def _locate(recipe: Recipe, folder: Path) -> Recipe:
 
     def find(package: str, choice: Choice) -> Choice:  # noqa: ARG001 - the same for every package
         own = {
-            name: str(folder / value)
+            name: str(home.fetch(folder, value))
             for name, value in choice.settings.items()
             if isinstance(value, str) and value.startswith(f"{FILES}/")
         }
@@ -164,9 +167,7 @@ def _write(folder: Path, description: Description) -> None:
         "created": description.created,
         "made_by": f"resight {metadata.version('resight')}",
     }
-    temporary = folder / (FILE + ".tmp")
-    temporary.write_text(json.dumps(table, indent=1, default=str) + "\n", encoding="utf-8")
-    temporary.replace(folder / FILE)
+    home.write_file(folder, FILE, f"{json.dumps(table, indent=1, default=str)}\n".encode())
 
 
 def _damaged(path: Path, error: Exception) -> CollectionError:

@@ -25,8 +25,9 @@ from pathlib import Path
 
 from resight import index as indexes
 from resight.collection import segments
+from resight.collection.engines import LOCAL, spread
 from resight.collection.segments import Contents, Share, StoredSegment
-from resight.errors import RecipeError, ResightError, StorageError
+from resight.errors import ClusterError, MissingExtra, RecipeError, ResightError, StorageError
 from resight.index import Chunks, Divisible, Index, Learner, Searcher
 from resight.index.segments.join import Segment, join
 from resight.store import Reader
@@ -40,15 +41,17 @@ ATTEMPTS = 8
 class IndexCache:
     """Of one collection; may be used from several threads, one of which builds or opens at a time."""
 
-    def __init__(self, folder: Path, spaces: Sequence[str]) -> None:
+    def __init__(self, folder: Path, spaces: Sequence[str], engine: str = LOCAL) -> None:
+        """`engine` is where searches run (engines.py); what is opened `whole` is opened here."""
         self.spaces = tuple(spaces)
+        self._engine = engine
         self._homes = [folder / "indexes"]
         self._opened: dict[Path, StoredSegment] = {}
         self._lock = threading.Lock()
 
     def open(self, choice: Choice, reader: Reader, branch: int, *, whole: bool = False) -> Searcher:
         """The index of one branch at one state, `whole` in one piece; what is missing of it is made first."""
-        plugin, prefix = self._find_plugin(choice, branch)
+        plugin, prefix = self._find_plugin(choice if whole else spread(choice, self._engine), branch)
         in_parts = not whole and isinstance(plugin, Divisible) and plugin.divisible
         known: dict[Path, Share] = {}
         with self._lock:
@@ -72,7 +75,7 @@ class IndexCache:
 
     def merge(self, choice: Choice, reader: Reader, branch: int) -> None:
         """Put the parts of an index together; it can be opened and searched meanwhile."""
-        plugin, prefix = self._find_plugin(choice, branch)
+        plugin, prefix = self._find_plugin(spread(choice, self._engine), branch)
         with self._lock:
             shares = segments.cover(self._find_shares(plugin, prefix, reader, {}).values(), len(reader))
         gap = segments.find_gap(shares, reader, in_parts=False)
@@ -162,6 +165,8 @@ def _open(plugin: Index, place: Path) -> StoredSegment | None:
     try:
         contents = segments.load_contents(place)
         searcher = plugin.open(place)
+    except (ClusterError, MissingExtra):
+        raise  # which says nothing about the files
     except (ResightError, OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError):
         shutil.rmtree(place, ignore_errors=True)
         return None

@@ -14,6 +14,7 @@ from typing import Any
 from resight.collection import Collection, description, open_collection
 from resight.collection.adding import Progress, Source
 from resight.collection.codebooks import Rows, sample_features
+from resight.collection.home import is_there
 from resight.encode import backbones, codebook, models
 from resight.encode.backbones import Backbone
 from resight.encode.feature_cache import Cached, FeatureCache
@@ -36,7 +37,7 @@ def open_learning(
     """The collection in `folder`, made when missing; what its recipe wants learnt is learnt from `sources` first."""
     if not any(map(_is_to_learn, recipe.branches)):
         return open_collection(folder, recipe, cache=cache)
-    if (folder / description.FILE).exists():
+    if is_there(folder, description.FILE):
         return open_collection(folder, _take_over(recipe, description.read(folder).recipe), cache=cache)
     with tempfile.TemporaryDirectory(prefix="resight-words-") as scratch:
         return open_collection(folder, prepare(recipe, sources, Path(scratch), cache, progress), cache=cache)

@@ -22,7 +22,7 @@ from resight.index import Searcher
 from resight.search import filters
 from resight.search.pipeline import Pipeline, search, search_in_stages
 from resight.search.position import estimate_position, list_best
-from resight.store import ImageRecord, Reader
+from resight.store import ImageRecord, Layout, Reader
 from resight.types import Box, Choice, Descriptors, Hit, Positions, Query, Ranking, Recipe
 
 Near = tuple[float, float, float]  # latitude, longitude, metres
@@ -58,6 +58,11 @@ class View:
     @property
     def version(self) -> int:
         return self._reader.version
+
+    @property
+    def layout(self) -> tuple[Layout, ...]:
+        """What the rows of each branch look like."""
+        return self._reader.layout
 
     def __len__(self) -> int:
         return len(self._reader)

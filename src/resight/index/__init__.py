@@ -40,6 +40,19 @@ class Divisible(Index, Protocol):
 
 
 @runtime_checkable
+class Cuttable(Index, Protocol):
+    """An index that can be cut into parts as it is: what it has learnt from all images goes with each of them."""
+
+    @property
+    def cuttable(self) -> bool:
+        """Some are so with certain settings only."""
+
+    def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
+        """Write the images of the index in `source` whose id `keep` accepts to `folder`; gives how many they are."""
+        ...
+
+
+@runtime_checkable
 class Learner(Index, Protocol):
     """An index that may learn its codes from the rows of another branch, whose number is `learns_from`."""
 

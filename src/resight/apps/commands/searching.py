@@ -1,5 +1,7 @@
 """`resight search`."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +14,7 @@ from resight.errors import BoxError, InputError
 from resight.types import Box, Hit
 
 if TYPE_CHECKING:
-    from resight.collection import Collection
+    from resight.collection import Answer, Collection
 
 
 def search(
@@ -26,6 +28,13 @@ def search(
     ] = None,
     near: Annotated[str | None, typer.Option(metavar="LAT,LON,METRES", help="Only images taken near a place.")] = None,
     settings: Set = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="ENGINE",
+            help="Where: local, ray, ray://HOST:PORT, ray://auto, qdrant://HOST:PORT/NAME or qdrant:FOLDER.",
+        ),
+    ] = "local",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that shows the answers.")] = None,
     tiles: TilesOption = "",
     attribution: Attribution = "",
@@ -35,8 +44,10 @@ def search(
     region = parse_numbers(box, 4, "--box", BoxError)
     circle = parse_numbers(near, 3, "--near", InputError)
     layer = read_tiles(tiles, attribution)
-    opened = open_to_search(collection, settings)
-    answer = opened.ask(image, k, box=region, where=where or (), near=circle)  # type: ignore[arg-type]
+    in_qdrant = engine.startswith("qdrant:")
+    opened = open_to_search(collection, settings, "local" if in_qdrant else engine)
+    ask = ask_in_qdrant(opened, engine) if in_qdrant else opened.ask
+    answer = ask(image, k, box=region, where=where or (), near=circle)  # type: ignore[arg-type]
     if html:
         from resight.apps.views import make_section
         from resight.explain.page import render_many
@@ -61,12 +72,19 @@ def search(
     return None
 
 
-def open_to_search(path: Path, settings: list[str] | None) -> "Collection":
-    """A collection that is there, with settings changed for this time."""
+def ask_in_qdrant(opened: "Collection", engine: str) -> Callable[..., "Answer"]:
+    """`Collection.ask`, answered by an export."""
+    from resight.collection.exporting.search import ask_engine
+
+    return partial(ask_engine, opened, engine)
+
+
+def open_to_search(path: Path, settings: list[str] | None, engine: str = "local") -> "Collection":
+    """A collection that is there, with settings changed for this time, searched where `engine` says."""
     from resight import recipe as recipes
     from resight.collection import open_collection
 
-    opened = open_collection(path, must_exist=True)
+    opened = open_collection(path, must_exist=True, engine=engine)
     if not settings:
         return opened
     table = recipes.to_table(opened.recipe)
@@ -74,7 +92,7 @@ def open_to_search(path: Path, settings: list[str] | None) -> "Collection":
         recipes.apply(table, setting)
     wanted = recipes.parse(table)
     recipes.refuse_idle_index(wanted, settings)
-    return open_collection(path, wanted, must_exist=True)
+    return open_collection(path, wanted, must_exist=True, engine=engine)
 
 
 def print_hits(title: str, hits: tuple[Hit, ...]) -> None:

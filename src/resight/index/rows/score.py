@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from resight import ranks
 from resight.errors import RecipeError
 from resight.index.rows.gather import Rows, join_ranges
+from resight.index.rows.products import multiply_rows
 from resight.types import Box, Descriptors, FloatArray, IntArray, Ranking
 
 Match = Literal["best", "mean"]
@@ -46,7 +47,7 @@ def permit_images(rows: Rows, allowed: frozenset[str] | None, queries: FloatArra
 
 def compare_vectors(vectors: NDArray[Any]) -> Compare:
     """Dot products with vectors that are held or mapped."""
-    return lambda rows, queries: _multiply(np.asarray(vectors[rows], np.float32), queries)
+    return lambda rows, queries: multiply_rows(np.asarray(vectors[rows], np.float32), queries)
 
 
 def score_images(
@@ -99,12 +100,6 @@ def add_boxes(ranking: Ranking, rows: Rows, compared: IntArray | None, best: Flo
     boxes = np.asarray(rows.boxes[winners if compared is None else compared[winners]]).tolist()
     named: dict[str, Box] = {ranking.ids[slot]: tuple(box) for slot, box in zip(found.tolist(), boxes, strict=True)}
     return replace(ranking, boxes=named)
-
-
-def _multiply(vectors: FloatArray, queries: FloatArray) -> FloatArray:
-    if len(queries) == 1:
-        return np.asarray(vectors @ queries[0])[:, None]
-    return np.asarray(vectors @ queries.T)
 
 
 def _reduce(best: FloatArray, counts: IntArray) -> FloatArray:

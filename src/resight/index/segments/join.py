@@ -52,16 +52,20 @@ class JoinedSearcher:
     segments: tuple[Segment, ...]
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-        found = [segment.search(query, k, allowed) for segment in self.segments]
-        ids = [name for ranking in found for name in ranking.ids]
-        scores = np.concatenate([ranking.scores for ranking in found])
-        best = ranks.best(query.ids[0], ids, scores, k)
-        boxes: dict[str, Box] = {name: box for ranking in found for name, box in ranking.boxes.items()}
-        return replace(
-            best,
-            boxes={name: boxes[name] for name in best.ids if name in boxes},
-            proof=_join_proofs(ranking.proof for ranking in found),
-        )
+        return merge([segment.search(query, k, allowed) for segment in self.segments], k)
+
+
+def merge(found: Sequence[Ranking], k: int) -> Ranking:
+    """The best k of rankings over parts that have no image in common. There has to be one."""
+    ids = [name for ranking in found for name in ranking.ids]
+    scores = np.concatenate([ranking.scores for ranking in found])
+    best = ranks.best(found[0].query_id, ids, scores, k)
+    boxes: dict[str, Box] = {name: box for ranking in found for name, box in ranking.boxes.items()}
+    return replace(
+        best,
+        boxes={name: boxes[name] for name in best.ids if name in boxes},
+        proof=_join_proofs(ranking.proof for ranking in found),
+    )
 
 
 def _join_proofs(proofs: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """Rerankers: a Ranking in, a better Ranking out, with what they found in `signals` and `matches`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from resight import plugins
 from resight.index import Searcher
@@ -33,6 +33,13 @@ class Reranker(Protocol):
     signals: tuple[str, ...]  # what it adds to the signals of an image
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking: ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A reranker that may have an index of the token branch for itself."""
+
+    own_index: Choice | None
 
 
 def build(name: str, **settings: Any) -> Reranker:

@@ -60,19 +60,19 @@ class Late:
     def __init__(self, config: Config, index: Choice) -> None:
         self.candidates = config.candidates
         self.signals: tuple[str, ...] = ("late",)
+        self.own_index = index if config.within == "image" else None
         self._config = config
-        self._index = index
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
         branch = require_token_branch(query)
         looked_at = ranking.ids[: self.candidates]
         if not looked_at:
             return ranking
-        if self._config.within == "region":
+        if self.own_index is None:
             images = split(gallery.descriptors(branch, looked_at))
             late = {image.ids[0]: score for image, score in _score_regions(query.descriptors[branch], images, ranking)}
         else:
-            searcher = gallery.searcher(branch, self._index)
+            searcher = gallery.searcher(branch, self.own_index)
             found = searcher.search(query.descriptors[branch], len(looked_at), frozenset(looked_at))
             late = dict(zip(found.ids, found.scores.tolist(), strict=True))
         return promote(ranking, late, "late", self._config.balance, self._config.temperature)

@@ -1,0 +1,1 @@
+"""Parts of ray_search.py."""

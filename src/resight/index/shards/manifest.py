@@ -1,0 +1,132 @@
+"""shards.json: what a folder of shards holds, and how each file has to look.
+
+It is written last, so that a folder without it is one that was never finished. Files are told apart by their bytes and
+their sha256: a node that sees the folder compares the bytes, one that fetches a file compares both.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+
+from resight.errors import CollectionError, VersionMismatch
+from resight.types import Choice
+
+FILE = "shards.json"
+FORMAT = 1
+REBUILD = "remove the folder: the index is made again from the collection"
+PIECE = 1 << 22  # bytes read at a time
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    name: str  # below the shard's folder, with slashes
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Shard:
+    images: int
+    files: tuple[ShardFile, ...]
+
+    @cached_property
+    def content(self) -> str:
+        """The same for the same files, wherever they lie."""
+        text = json.dumps([asdict(file) for file in self.files])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    inner: Choice
+    shards: tuple[Shard, ...]
+
+    @property
+    def images(self) -> int:
+        return sum(shard.images for shard in self.shards)
+
+
+def locate_shard(folder: Path, number: int) -> Path:
+    return folder / "shards" / f"{number:04}"
+
+
+def describe_shard(folder: Path, images: int) -> Shard:
+    """Of the files that lie in a shard's own folder."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = (ShardFile(path.relative_to(folder).as_posix(), path.stat().st_size, digest_file(path)) for path in paths)
+    return Shard(images, tuple(files))
+
+
+def digest_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def write_manifest(manifest: Manifest, folder: Path) -> None:
+    table = {
+        "format": FORMAT,
+        "resight": metadata.version("resight"),
+        "inner": {"name": manifest.inner.name, **manifest.inner.settings},
+        "shards": [asdict(shard) for shard in manifest.shards],
+    }
+    temporary = folder / f".{FILE}"
+    temporary.write_text(json.dumps(table, default=str, indent=1), encoding="utf-8")
+    temporary.replace(folder / FILE)
+
+
+def read_manifest(folder: Path, inner: Choice) -> Manifest:
+    """Of shards of `inner`; every file that it names is there, with the bytes that it should have."""
+    try:
+        table = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        kind, rows = table["format"], table["shards"]
+        if kind != FORMAT:
+            raise VersionMismatch(
+                f"the shards in {folder} have another format",
+                expected=f"format {FORMAT}",
+                actual=f"format {kind}, of resight {table.get('resight')}",
+                fix=REBUILD,
+            )
+        shards = tuple(Shard(row["images"], tuple(ShardFile(**file) for file in row["files"])) for row in rows)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CollectionError(
+            f"there are no whole shards in {folder}", expected=f"a file {FILE}", actual=str(error), fix=REBUILD
+        ) from error
+    for number, shard in enumerate(shards):
+        check_files(locate_shard(folder, number), shard.files)
+    return Manifest(inner, shards)
+
+
+def check_files(folder: Path, files: Iterable[ShardFile]) -> None:
+    """By their bytes alone: all of a shard need not be read to open it."""
+    for file in files:
+        found = measure(folder / file.name)
+        if found != file.size:
+            raise CollectionError(
+                f"{folder / file.name} is {'missing' if found is None else 'not whole'}",
+                expected=f"{file.size:,} bytes",
+                actual="no such file" if found is None else f"{found:,} bytes",
+                fix=REBUILD,
+            )
+
+
+def has_files(folder: Path, files: Iterable[ShardFile]) -> bool:
+    return all(measure(folder / file.name) == file.size for file in files)
+
+
+def measure(path: Path) -> int | None:
+    """Bytes of a file; None where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

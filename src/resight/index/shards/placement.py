@@ -1,0 +1,47 @@
+"""Shards × nodes → which node holds which replica: the same answer wherever it is asked, and few moves.
+
+Rendezvous hashing: every node draws a number for every shard, weighted by what the node has, and the highest wins
+(C. Schindelhauer and G. Schomaker, Weighted distributed hash tables, 2005):
+
+    score = -weight / ln(u),    u in (0, 1) from a hash of shard and node
+
+A node that goes leaves its shards to the next in their order, and one that comes takes those that it wins; the others
+stay. That alone spreads few shards badly, so no node takes more than its share, rounded up, of first replicas, nor of
+first and second ones together, as long as a node with room is left that does not hold the shard yet (V. Mirrokni et
+al., Consistent hashing with bounded loads, 2018).
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+
+Placement = dict[tuple[int, int], str]  # (shard, replica) → node
+
+
+def place(shards: Sequence[str], replication: int, nodes: Mapping[str, float]) -> Placement:
+    """`shards` are names that stay the same, `nodes` have weights (0: takes nothing, where another has more).
+
+    Replicas of a shard lie on different nodes; there are fewer of them where there are fewer nodes.
+    """
+    weights = {node: weight for node, weight in nodes.items() if weight > 0} or dict.fromkeys(nodes, 1.0)
+    total = sum(weights.values())
+    loads = dict.fromkeys(weights, 0)
+    orders = [sorted(weights, key=lambda node: (-draw(name, node, weights[node]), node)) for name in shards]
+    placed: Placement = {}
+    for replica in range(min(replication, len(weights))):
+        most = {node: math.ceil(len(shards) * (replica + 1) * weight / total) for node, weight in weights.items()}
+        for shard, order in enumerate(orders):
+            held = {placed[shard, other] for other in range(replica)}
+            free = [node for node in order if node not in held]
+            least = min(free, key=lambda node: loads[node] / weights[node])
+            chosen = next((node for node in free if loads[node] < most[node]), least)
+            placed[shard, replica] = chosen
+            loads[chosen] += 1
+    return placed
+
+
+def draw(shard: str, node: str, weight: float) -> float:
+    """What a node bids for a shard."""
+    digest = hashlib.blake2b(f"{shard} on {node}".encode(), digest_size=8).digest()
+    chance = (int.from_bytes(digest, "big") + 0.5) / 2**64
+    return -weight / math.log(chance) if chance < 1 else math.inf
