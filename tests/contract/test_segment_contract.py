@@ -27,7 +27,7 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("late", {"cascade": True, "cascade_dims": 4, "cascade_keep": (6, 4)}),
 ]
 PARTED = {"exact", "hnsw", "late", "inverted", "histogram", "ray_shards"}  # with some settings
-ONE_ROW = {"exact", "hnsw", "ivfpq", "ray_shards"}
+ONE_ROW = {"exact", "hnsw", "ivfpq", "qdrant", "ray_shards"}
 Kind = Literal["regions", "vectors", "words", "counts"]
 
 

@@ -1,5 +1,6 @@
 """`resight search`."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -83,8 +84,11 @@ def open_to_search(path: Path, settings: list[str] | None, engine: str = "local"
     """A collection that is there, with settings changed for this time, searched where `engine` says."""
     from resight import recipe as recipes
     from resight.collection import open_collection
+    from resight.collection.engines import list_local
 
     opened = open_collection(path, must_exist=True, engine=engine)
+    for name in list_local(opened.recipe, engine):
+        print(f"the index {name!r} stays on this machine: in shards its answers would not be the same", file=sys.stderr)
     if not settings:
         return opened
     table = recipes.to_table(opened.recipe)

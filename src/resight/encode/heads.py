@@ -1,0 +1,135 @@
+"""A head: a small learnt layer over the rows of a frozen encoder, one vector an image or many tokens.
+
+    y = L2( (x - mean) skip  +  max(0, (x - mean) hidden + shift) output )          the second term where it was learnt
+
+A row of zeros, which is similar to nothing, stays one. A file is in the safetensors format: the arrays, all of float32,
+and facts (JSON, in the header): which rows it fits, what it was trained on and what that gained. It is read and written
+here without torch. `resight train --folder` makes one.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from resight.encode.descriptors.tokens import to_unit_length
+from resight.errors import RecipeError
+from resight.types import FloatArray
+from resight.whole_files import write_whole
+
+LONGEST_HEADER = 1_000_000  # bytes
+FIX = "make one with `resight train --folder PHOTOS --out FOLDER`"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Which rows a head fits, and what it was learnt from."""
+
+    space: str  # of the rows that go in
+    kind: str  # the plug-in of resight.train.heads
+    things: int  # that it was trained on
+    images: int
+    seconds: float = 0.0  # of training, the encoding of the images not counted
+    gain: float | None = None  # in mean AP, over the frozen encoder, on things that it was not trained on
+    low: float | None = None  # the ends of the gain's 95 % interval
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    mean: FloatArray  # [D]
+    skip: FloatArray  # [D, d]
+    facts: Facts
+    fingerprint: str
+    hidden: FloatArray | None = None  # [D, h]; these three are all there, or none
+    shift: FloatArray | None = None  # [h]
+    output: FloatArray | None = None  # [h, d]
+
+    def apply(self, vectors: FloatArray) -> FloatArray:
+        """Rows [n, D] → [n, d] of unit length."""
+        if vectors.shape[1] != len(self.mean):
+            raise RecipeError(
+                "the head does not fit the descriptor",
+                expected=f"vectors of {len(self.mean)} dimensions, as it was trained on",
+                actual=f"{vectors.shape[1]} dimensions",
+                fix="use it with the recipe that it was made with, or train one for this encoder and descriptor",
+            )
+        rows = np.asarray(vectors, np.float32) - self.mean
+        turned = rows @ self.skip
+        if self.hidden is not None and self.shift is not None and self.output is not None:
+            turned += np.maximum(rows @ self.hidden + self.shift, 0) @ self.output
+        return to_unit_length(np.where(vectors.any(axis=1, keepdims=True), turned, 0))
+
+
+def make(arrays: Mapping[str, FloatArray], facts: Facts) -> Head:
+    """A head from arrays by the names of its fields."""
+    shapes = {name: array.shape for name, array in arrays.items()}
+    mean, skip = shapes.get("mean", ()), shapes.get("skip", ())
+    fits = len(mean) == 1 and len(skip) == 2 and skip[0] == mean[0] and skip[1] > 0
+    if fits and set(shapes) != {"mean", "skip"}:
+        hidden, shift, output = (shapes.get(name, ()) for name in ("hidden", "shift", "output"))
+        fits = len(shapes) == 5 and shift == hidden[1:] and hidden[:1] == mean and output == (*shift, skip[1])
+    if not fits or not all(np.isfinite(array).all() for array in arrays.values()):
+        raise RecipeError(
+            "not a head",
+            expected="finite arrays mean [D] and skip [D, d]; and hidden [D, h], shift [h] and output [h, d], or none",
+            actual=", ".join(f"{name} {list(shape)}" for name, shape in shapes.items()) or "no arrays",
+            fix=FIX,
+        )
+    kept = {name: np.ascontiguousarray(arrays[name], np.float32) for name in sorted(arrays)}
+    content = hashlib.sha256()
+    for name, array in kept.items():
+        content.update(f"{name}{array.shape}".encode() + array.tobytes())
+    return Head(facts=facts, fingerprint=content.hexdigest()[:12], **kept)
+
+
+def save(head: Head, path: Path) -> None:
+    arrays = list_arrays(head)
+    header: dict[str, object] = {"__metadata__": {"resight_head": json.dumps(asdict(head.facts))}}
+    end = 0
+    for name, array in arrays.items():
+        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
+        end += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # the format wants the arrays aligned
+    with write_whole(path) as temporary:
+        temporary.write_bytes(
+            b"".join([len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in arrays.values())])
+        )
+
+
+def load(path: Path) -> Head:
+    try:
+        data = path.read_bytes()
+        length = int.from_bytes(data[:8], "little")
+        if length > min(LONGEST_HEADER, len(data)):
+            raise ValueError("it does not begin as a safetensors file does")
+        header = json.loads(data[8 : 8 + length])
+        facts = Facts(**json.loads(header.pop("__metadata__")["resight_head"]))
+        arrays = {name: _read_array(data, 8 + length, entry) for name, entry in header.items()}
+    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise RecipeError(
+            f"{path} is not a head",
+            expected="a safetensors file with a head's arrays and facts",
+            actual=str(error) or type(error).__name__,
+            fix=FIX,
+        ) from error
+    return make(arrays, facts)
+
+
+def list_arrays(head: Head) -> dict[str, FloatArray]:
+    """Its arrays by name, those that it has."""
+    named = {name: getattr(head, name) for name in ("mean", "skip", "hidden", "shift", "output")}
+    return {name: array for name, array in named.items() if array is not None}
+
+
+def _read_array(data: bytes, start: int, entry: Mapping[str, Any]) -> FloatArray:
+    shape, (low, high) = entry["shape"], entry["data_offsets"]
+    if entry["dtype"] != "F32" or not 0 <= low <= high <= len(data) - start or high - low != 4 * math.prod(shape):
+        raise ValueError("an array of another type than F32, or one that is cut short")
+    return np.array(np.frombuffer(data, "<f4", (high - low) // 4, start + low).reshape(shape), np.float32)

@@ -1,0 +1,54 @@
+"""Heads, one a file: a small torch module over the rows of a frozen encoder, whose arrays resight.encode.heads applies.
+
+Rows [..., D] in, rows [..., d] of unit length out. Every head begins as a projection onto the principal directions of
+the rows, so that before training it answers as the frozen encoder does, or nearly so.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from resight import plugins
+from resight.types import FloatArray
+
+
+class Head(nn.Module):
+    """What all heads have: the rows' mean, which stays as it is, and the projection."""
+
+    mean: Tensor
+
+    def __init__(self, mean: FloatArray, directions: FloatArray) -> None:
+        """Mean [D] and principal directions [D, d]."""
+        super().__init__()
+        self.register_buffer("mean", torch.from_numpy(np.array(mean, np.float32)))
+        self.skip = nn.Parameter(torch.from_numpy(np.array(directions, np.float32)))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return nn.functional.normalize(self.turn(rows - self.mean), dim=-1)
+
+    def turn(self, rows: Tensor) -> Tensor:
+        return rows @ self.skip
+
+    def export(self) -> dict[str, FloatArray]:
+        """Its arrays, by the names of resight.encode.heads."""
+        return {name: value.detach().numpy().copy() for name, value in self.state_dict().items()}
+
+
+def build(name: str, rows: FloatArray, seed: int, **settings: Any) -> Head:
+    """The head `name` for rows such as these [n, D]; `seed` is that of what it begins with by chance."""
+    module = plugins.find(__name__, name)
+    config = plugins.configure(module.Config, settings, f"head {name!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        head: Head = module.build(config, *find_directions(rows, config.dimensions))
+    return head
+
+
+def find_directions(rows: FloatArray, dimensions: int) -> tuple[FloatArray, FloatArray]:
+    """The mean [D] of the rows and their first principal directions [D, at most `dimensions`], largest first."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    centred = rows - mean
+    vectors = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
+    return np.asarray(mean, np.float32), np.asarray(vectors[:, :dimensions], np.float32)
