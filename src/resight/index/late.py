@@ -3,7 +3,8 @@
 Score: (1/Kq) Σ_i max_j ⟨q_i, x_j⟩ (MaxSim); an image without tokens scores 0. Three ways to answer:
 
     exact      compressed codes choose what is scored again by the kept tokens; the answer is proven to be theirs
-    cascade    few dimensions of every image → all dimensions of the best → the kept tokens of the best of those
+    cascade    few dimensions or residual codes of every image → the codes of the best → the kept tokens of the best of
+               those, where any are kept; with residual codes, for collections that are larger than memory
     neither    the codes alone
 
 The last two are faster and not proven; `resight identity` measures how often they give the exact answer. On disk:
@@ -12,20 +13,21 @@ come in that order too.
 """
 
 import json
-import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from resight import kernels, ranks
 from resight.errors import CollectionError, RecipeError, SpaceMismatch
 from resight.index import Chunks
-from resight.index.tokens.gather import Contents, measure, write_tokens
+from resight.index.tokens.gather import Contents, measure, number_tokens, read_tokens
 from resight.index.tokens.training import choose_training
+from resight.kernels import cutting
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, IntArray, Ranking
 
@@ -42,6 +44,7 @@ class Config:
     seed: int = 0  # pq: of that choice
     cascade: bool = False
     cascade_dims: int = 64  # of the first pass
+    cascade_books: int = 0  # of residual codes, which then are the first pass: so many bytes a token, see kernels/rq.py
     cascade_keep: tuple[int, ...] = (1000, 30)  # images that get through the first and the second pass
 
     def __post_init__(self) -> None:
@@ -62,6 +65,7 @@ def check_settings(config: Config) -> None:
     check_range("train_images", config.train_images, 1, 10_000_000)
     check_range("seed", config.seed, 0, 2**32)
     check_range("cascade_dims", config.cascade_dims, 1, 1_000_000)
+    check_range("cascade_books", config.cascade_books, 0, 32)
     for count in config.cascade_keep:
         check_range("cascade_keep", count, 1, 1_000_000_000)
     if len(config.cascade_keep) != 2 or config.cascade_keep[0] < config.cascade_keep[1]:
@@ -89,13 +93,31 @@ def check_settings(config: Config) -> None:
             actual="both",
             fix="leave out one of them, or set it to false",
         )
-    if not config.kept and (config.exact or config.cascade):
+    if config.cascade_books and config.cascade_dims != Config.cascade_dims:
         raise RecipeError(
-            f"{'a cascade' if config.cascade else 'an exact answer'} needs tokens that are kept",
+            "the first pass of the cascade is given twice",
+            expected="cascade_dims (few dimensions) or cascade_books (residual codes)",
+            actual="both",
+            fix="leave out one of them",
+        )
+    if not config.kept and config.exact:
+        raise RecipeError(
+            "an exact answer needs tokens that are kept",
             expected='keep = "fp32" or keep = "fp16"',
             actual=f'kind = "{config.kind}", keep = "none"',
-            fix=f'leave out keep = "none", or leave out {"cascade" if config.cascade else "exact"} = true',
+            fix='leave out keep = "none", or leave out exact = true',
         )
+
+
+def check_dimensions(dims: int, most: int) -> int:
+    if dims > most:
+        raise RecipeError(
+            "the first pass of the cascade has too many dimensions",
+            expected=f"cascade_dims of at most {most}, the dimensions of a token",
+            actual=str(dims),
+            fix="set cascade_dims to a part of them, e.g. a quarter",
+        )
+    return dims
 
 
 def build(config: Config) -> "Late":
@@ -111,38 +133,53 @@ class Late:
         """Where tokens are scored as they are: compressed codes are learnt, and a cascade keeps some of all images."""
         return not self._config.cascade and (self._config.proves or self._config.kind in ("fp32", "fp16"))
 
+    @property
+    def cuttable(self) -> bool:
+        """Where every token has codes of its own: those of pq lie in blocks, and a cascade keeps some of all images."""
+        return not self._config.cascade and self._config.kind in cutting.KINDS
+
+    def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
+        table = json.loads((source / "images.json").read_text(encoding="utf-8"))
+        images = np.array([row for row, name in enumerate(table["ids"]) if keep(name)], np.int64)
+        cutting.cut_pack(kernels.open(source / "pack"), images, folder / "pack")
+        kept = {"space": table["space"], "ids": [table["ids"][row] for row in images]}
+        (folder / "images.json").write_text(json.dumps(kept), encoding="utf-8")
+        return len(images)
+
     def create(self, chunks: Chunks, folder: Path) -> "LateSearcher":
         contents = measure(chunks)
-        scratch = folder / "scratch"
-        scratch.mkdir()
-        tokens = write_tokens(chunks, contents, scratch / "tokens.npy")
-        self._pack(tokens, contents, folder, scratch)
-        del tokens
-        shutil.rmtree(scratch, ignore_errors=True)
+        writers = self._start_packs(chunks, contents, folder)
+        with ThreadPoolExecutor(len(writers)) as pool:
+            for rows, tokens in number_tokens(chunks, contents):
+                for written in [pool.submit(writer.write, rows, tokens) for writer in writers]:
+                    written.result()
+        for writer in writers:
+            writer.finish()
         table = {"space": contents.space, "ids": contents.ids}
         (folder / "images.json").write_text(json.dumps(table), encoding="utf-8")
         return self.open(folder)
 
-    def _pack(self, tokens: FloatArray, contents: Contents, folder: Path, scratch: Path) -> None:
-        """The kept tokens are the file in `scratch` itself, so they go last."""
-        config = self._config
-        if config.cascade and len(tokens):
-            if config.cascade_dims > tokens.shape[1]:
-                raise RecipeError(
-                    "the first pass of the cascade has too many dimensions",
-                    expected=f"cascade_dims of at most {tokens.shape[1]}, the dimensions of a token",
-                    actual=str(config.cascade_dims),
-                    fix="set cascade_dims to a part of them, e.g. a quarter",
-                )
-            dims = config.cascade_dims
-            small = kernels.pack(tokens, contents.offsets, "int8", "none", scratch, dims=dims)
-            small.save(folder / "small", scratch)
-        settings = {}
-        if config.kind == "pq" and len(tokens):
+    def _start_packs(self, chunks: Chunks, contents: Contents, folder: Path) -> list[kernels.PackWriter]:
+        config, offsets, d = self._config, contents.offsets, contents.dimensions
+
+        def draw(rows: IntArray) -> FloatArray:
+            """pq learns from images that are named. What else learns asks for tokens at random: these are."""
+            return read_tokens(chunks, contents, rows) if config.kind == "pq" else contents.sample[: len(rows)]
+
+        if not offsets[-1]:  # nothing cannot be compressed
+            return [kernels.PackWriter(folder / "pack", offsets, d, "fp32", "none", draw)]
+        settings: dict[str, Any] = {}
+        if config.kind == "pq":
             images = choose_training(contents, config.train_on, config.train_images, config.seed)
             settings = {"m": config.m, "bits": config.bits, "images": images, "seed": config.seed}
-        kind = config.kind if len(tokens) else "fp32"  # nothing cannot be compressed
-        kernels.pack(tokens, contents.offsets, kind, config.keep, scratch, **settings).save(folder / "pack", scratch)
+        packs = [kernels.PackWriter(folder / "pack", offsets, d, config.kind, config.keep, draw, **settings)]
+        if config.cascade and config.cascade_books:
+            small: dict[str, Any] = {"kind": "rq", "m": config.cascade_books}
+        elif config.cascade:
+            small = {"kind": "int8", "dims": check_dimensions(config.cascade_dims, d)}
+        else:
+            return packs
+        return [*packs, kernels.PackWriter(folder / "small", offsets, d, keep="none", draw=draw, **small)]
 
     def open(self, folder: Path) -> "LateSearcher":
         table = json.loads((folder / "images.json").read_text(encoding="utf-8"))
@@ -218,11 +255,11 @@ class LateSearcher:
     @property
     def is_compressed(self) -> bool:
         """Whether `approximate` can differ from `prove`."""
-        return self._cascade is not None or self._packed.reference is not None or self._packed.kind in ("int8", "pq")
+        return self._cascade is not None or self._packed.reference is not None or not self._packed.can_prove
 
     @property
     def can_prove(self) -> bool:
-        return self._packed.reference is not None or self._packed.kind in ("fp32", "fp16")
+        return self._packed.can_prove
 
     @cached_property
     def _places(self) -> dict[str, int]:

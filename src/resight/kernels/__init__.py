@@ -1,6 +1,6 @@
 """Exact late interaction at the machine's own speed: tokens of images → packs → scores, the best k, and their proof.
 
-    packed = kernels.pack(tokens, offsets, kind="int8")    # fp32 | fp16 | int8 | pq
+    packed = kernels.pack(tokens, offsets, kind="int8")    # fp32 | fp16 | int8 | pq | rq
     packed.scores(query)                                   # [N]: mean over query tokens of the best dot product
     packed.top(query, 10)                                  # rows, scores and a certificate: the fp32 answer, proven
 
@@ -12,5 +12,16 @@ from resight.kernels.certificate import Certificate
 from resight.kernels.dispatch import implementation
 from resight.kernels.files import open_pack as open
 from resight.kernels.packed import Packed, pack
+from resight.kernels.writing import PackWriter
 
-__all__ = ["Cascade", "Certificate", "Packed", "cascade", "identity_rate", "implementation", "open", "pack"]
+__all__ = [
+    "Cascade",
+    "Certificate",
+    "PackWriter",
+    "Packed",
+    "cascade",
+    "identity_rate",
+    "implementation",
+    "open",
+    "pack",
+]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from resight.types import FloatArray
 
-CHUNK = 8192  # tokens that are quantised together
+CHUNK = 1024  # tokens that are quantised together: more would leave the cache between one step and the next
 UNIT = 2.0**-24  # what rounding to float32 changes, relative
 
 
@@ -25,15 +25,6 @@ def round_off(query_length: float, count: int, d: int, spread: float = 1.0) -> t
     themselves, which were measured in float32, and the last sum of score and bound.
     """
     return 1 + 4 * d * UNIT, 8 * spread * (d + count + 16) * UNIT * query_length
-
-
-def longest_of_images(values: FloatArray, offsets: NDArray[np.int64]) -> FloatArray:
-    """The largest of each image's values [n] → [N]; 0 for an image without tokens."""
-    out = np.zeros(len(offsets) - 1, np.float32)
-    filled = np.flatnonzero(np.diff(offsets))
-    if len(filled):
-        out[filled] = np.maximum.reduceat(values, offsets[filled])
-    return out
 
 
 def read_chunks(tokens: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:

@@ -20,7 +20,8 @@ from resight.kernels.select import best_rows
 
 
 def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
-    """Packs of the same images, each with how many images it keeps; the last one's kept tokens decide."""
+    """Packs of the same images, each with how many images it keeps; the last one's kept tokens decide, or its codes
+    where none are kept."""
     if not passes:
         raise InputError("a cascade needs a pass", expected="at least one pack", actual="none", fix="give one")
     first = passes[0][0].codes
@@ -34,7 +35,6 @@ def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
             )
         if keep < 1:
             raise InputError("a pass keeps no image", expected="1 or more", actual=str(keep), fix="keep more")
-    passes[-1][0].exact_codes()  # refuses now rather than at the first query
     return Cascade(tuple(passes))
 
 
@@ -59,7 +59,8 @@ class Cascade:
             chosen = best_rows(packed.scores(query, rows, threads), max(keep, k))
             rows = np.sort(chosen if rows is None else rows[chosen])
         assert rows is not None
-        scores = self.passes[-1][0].exact_scores(query, rows, threads)
+        last = self.passes[-1][0]
+        scores = last.exact_scores(query, rows, threads) if last.can_prove else last.scores(query, rows, threads)
         order = best_rows(scores, k)  # rows are sorted, so equal scores stay in their order
         return rows[order], scores[order], None
 

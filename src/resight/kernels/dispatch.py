@@ -19,6 +19,7 @@ from resight.kernels.threads import run_split
 from resight.types import FloatArray
 
 LANES = 16
+WIDE_LANES = 32  # of bytes
 FEW = 4  # query tokens up to which lanes are better spent on dimensions
 Bounds = NDArray[np.int64]
 
@@ -78,7 +79,8 @@ def maxsim_int8(
     if module is None:
         return numpy_twin.maxsim_int8(query, query_steps, tokens, steps, shifts, offsets, rows)
     (count, d), out = query.shape, make_out(offsets, rows)
-    ask_pages(module, tokens, offsets, rows)
+    for array in (tokens, steps, shifts):
+        ask_pages(module, array, offsets, rows)
     if way == "scan":
         width = -(-d // 32) * 32
         padded = align(np.pad(query, ((0, 0), (0, width - d))))
@@ -136,6 +138,32 @@ def maxsim_pq(
         module.maxsim_pq(arranged, scales, biases, parts, bits, codes, offsets, rows, begin, end, out)
 
     run_split(call, len(out), count_work(offsets, rows, len(scales) * parts * (8 if bits == 4 else 1)), threads)
+    return out
+
+
+def maxsim_rq(
+    tables: NDArray[np.uint8],
+    scale: float,
+    bias: float,
+    numbers: NDArray[np.uint8],
+    offsets: Bounds,
+    rows: Bounds | None,
+    threads: int | None,
+) -> FloatArray:
+    """tables [Kq, m, up to 256], numbers [n, m]; score = bias + scale × the sum of the best sums of entries."""
+    module = native()
+    if module is None:
+        return numpy_twin.maxsim_rq(tables, scale, bias, numbers, offsets, rows)
+    (count, parts, entries), out = tables.shape, make_out(offsets, rows)
+    padded = np.pad(tables, ((0, -count % WIDE_LANES), (0, 0), (0, 256 - entries)))
+    arranged = align(padded.reshape(-1, WIDE_LANES, parts, 256).transpose(0, 2, 3, 1))
+    ask_pages(module, numbers, offsets, rows)
+
+    def call(begin: int, end: int) -> None:
+        module.maxsim_rq(arranged, parts, scale, bias, numbers, offsets, rows, begin, end, out)
+
+    # One look-up for 32 query tokens takes as long as 16 multiply-adds in float32.
+    run_split(call, len(out), count_work(offsets, rows, len(arranged) * parts * 16), threads)
     return out
 
 

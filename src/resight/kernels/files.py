@@ -23,8 +23,8 @@ from resight.kernels.room import write_array
 VERSION = 1
 HEADER = "header.json"
 LEAST = 1 << 24  # bytes up to which an array is read and its checksum compared at every opening
-PER_TOKEN, PER_IMAGE = ("tokens", "values", "steps", "shifts"), ("errors", "lengths")
-TYPES = {"values": np.uint8, "codes": np.uint8, "bounds": np.int64}  # the others are float32
+PER_TOKEN, PER_IMAGE = ("tokens", "values", "steps", "shifts", "numbers"), ("errors", "lengths")
+TYPES = {"values": np.uint8, "codes": np.uint8, "numbers": np.uint8, "bounds": np.int64}  # the others are float32
 REBUILD = "make the pack again from its tokens: kernels.pack(...).save(folder)"
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.kernels import dispatch
-from resight.kernels.bounds import longest_of_images, read_chunks, round_off
-from resight.kernels.room import Allocate, in_memory
+from resight.kernels.bounds import round_off
+from resight.kernels.filling import Plan, Rows, raise_longest
 from resight.types import FloatArray
 
 
@@ -18,24 +18,42 @@ class Config:
     """It has no settings."""
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], _: Config, allocate: Allocate = in_memory) -> "Fp16":
-    halves = allocate("fp16.tokens", tokens.shape, np.float16)
-    errors, lengths = np.zeros(len(tokens), np.float32), np.zeros(len(tokens), np.float32)
-    for chunk, values in read_chunks(tokens):
-        with np.errstate(over="ignore"):  # found below, with a better message
-            halves[chunk] = values
-        back = halves[chunk].astype(np.float32)
-        errors[chunk] = np.linalg.norm(values - back, axis=1)
-        lengths[chunk] = np.linalg.norm(values, axis=1)
-        lost = ~np.isfinite(back).all(axis=1) | ~back.any(axis=1)
-        if lost.any():
-            raise InputError(
-                "a token does not fit half precision",
-                expected="values from 6e-8 to 65,504",
-                actual=f"row {chunk.start + int(np.argmax(lost))}, length {lengths[chunk][lost][0]:g}",
-                fix="normalise the tokens, or use kind='fp32' or kind='int8'",
-            )
-    return Fp16(halves, longest_of_images(errors, offsets), longest_of_images(lengths, offsets), offsets)
+def begin(plan: Plan, _: Config) -> "Fp16Filler":
+    return Fp16Filler(plan)
+
+
+class Fp16Filler:
+    def __init__(self, plan: Plan) -> None:
+        self._offsets = plan.offsets
+        self._halves = plan.allocate("fp16.tokens", (plan.tokens, plan.d), np.float16)
+        self._errors, self._lengths = (np.zeros(len(plan.offsets) - 1, np.float32) for _ in range(2))
+
+    def fill(self, rows: Rows, tokens: FloatArray) -> None:
+        halves = halve(tokens, rows)
+        self._halves[rows] = halves
+        errors = np.linalg.norm(tokens - halves.astype(np.float32), axis=1)
+        raise_longest(self._errors, self._offsets, rows, errors)
+        raise_longest(self._lengths, self._offsets, rows, np.linalg.norm(tokens, axis=1))
+
+    def finish(self) -> "Fp16":
+        return Fp16(self._halves, self._errors, self._lengths, self._offsets)
+
+
+def halve(tokens: FloatArray, rows: Rows) -> NDArray[np.float16]:
+    """Tokens in half precision; one that does not fit is refused, with its number."""
+    with np.errstate(over="ignore"):  # found below, with a better message
+        halves = tokens.astype(np.float16)
+    lost = ~np.isfinite(halves).all(axis=1) | ~halves.any(axis=1)
+    if lost.any():
+        at = int(np.argmax(lost))
+        raise InputError(
+            "a token does not fit half precision",
+            expected="values from 6e-8 to 65,504",
+            actual=f"row {rows.start + at if isinstance(rows, slice) else rows[at]}, "
+            f"length {np.linalg.norm(tokens[at]):g}",
+            fix="normalise the tokens, or use kind='fp32' or kind='int8'",
+        )
+    return halves
 
 
 def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Fp16":

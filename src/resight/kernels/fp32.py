@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.kernels import dispatch
-from resight.kernels.room import Allocate, in_memory
+from resight.kernels.filling import Plan, Rows
 from resight.types import FloatArray
 
 
@@ -16,7 +16,24 @@ class Config:
     """It has no settings."""
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], _: Config, __: Allocate = in_memory) -> "Fp32":
+def begin(plan: Plan, _: Config) -> "Fp32Filler":
+    return Fp32Filler(plan)
+
+
+class Fp32Filler:
+    def __init__(self, plan: Plan) -> None:
+        self._offsets = plan.offsets
+        self._tokens = plan.allocate("fp32.tokens", (plan.tokens, plan.d), np.float32)
+
+    def fill(self, rows: Rows, tokens: FloatArray) -> None:
+        self._tokens[rows] = tokens
+
+    def finish(self) -> "Fp32":
+        return Fp32(self._tokens, self._offsets)
+
+
+def keep_as_given(tokens: NDArray[Any], offsets: NDArray[np.int64]) -> "Fp32":
+    """Without a copy, where they are float32."""
     return Fp32(np.require(tokens, np.float32, ["C_CONTIGUOUS"]), offsets)
 
 

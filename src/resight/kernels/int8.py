@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.kernels import dispatch
-from resight.kernels.bounds import longest_of_images, read_chunks, round_off
-from resight.kernels.room import Allocate, in_memory
+from resight.kernels.bounds import read_chunks, round_off
+from resight.kernels.filling import Plan, Rows, raise_longest
 from resight.types import FloatArray
 
 LARGEST_SUM = 32767.0
@@ -41,27 +41,42 @@ class Config:
     seed: int = 0
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config, allocate: Allocate = in_memory) -> "Int8":
-    """tokens [n, d] → Int8. One token an image is scanned in another way, which needs no limit on the halves."""
-    single = bool((np.diff(offsets) <= 1).all())
-    centre, basis = choose_basis(tokens, config, single)
+def begin(plan: Plan, config: Config) -> "Int8Filler":
+    """One token an image is scanned in another way, which needs no limit on the halves."""
+    single = bool((np.diff(plan.offsets) <= 1).all())
+    centre, basis = choose_basis(plan, config, single)
     longest = LONGEST_HALF if config.accumulate == "int16" or (config.accumulate == "auto" and not single) else math.inf
-    n, dims = len(tokens), tokens.shape[1] if basis is None else basis.shape[1]
-    values = allocate("int8.values", (n, dims + -dims % 4), np.uint8)
-    steps, shifts, errors, lengths = (np.empty(n, np.float32) for _ in range(4))
-    half = part = 0.0
-    for chunk, rows in read_chunks(tokens):
-        rest = rows - centre
-        integers, steps[chunk] = quantise(rest if basis is None else np.asarray(rest @ basis, np.float32), 127, longest)
-        values[chunk] = integers + 128
-        coded = integers[:, :dims].astype(np.float32) * steps[chunk, None]
-        shifts[chunk] = rest.astype(np.float64) @ centre
-        errors[chunk] = np.linalg.norm(rest - (coded if basis is None else coded @ basis.T), axis=1)
-        lengths[chunk] = np.linalg.norm(coded, axis=1)
-        half = max(half, float(measure_halves(integers).max()))
-        part = max(part, float(measure_parts(integers).max()))
-    errors, lengths = longest_of_images(errors, offsets), longest_of_images(lengths, offsets)
-    return Int8(values, steps, shifts, errors, lengths, centre, basis, np.array([half, part], np.float32), offsets)
+    return Int8Filler(plan, centre, basis, longest)
+
+
+class Int8Filler:
+    def __init__(self, plan: Plan, centre: FloatArray, basis: FloatArray | None, longest: float) -> None:
+        self._offsets, self._centre, self._basis, self._longest = plan.offsets, centre, basis, longest
+        self._dims = plan.d if basis is None else basis.shape[1]
+        self._values = plan.allocate("int8.values", (plan.tokens, self._dims + -self._dims % 4), np.uint8)
+        self._steps = plan.allocate("int8.steps", (plan.tokens,), np.float32)
+        self._shifts = plan.allocate("int8.shifts", (plan.tokens,), np.float32)
+        self._errors, self._lengths = (np.zeros(len(plan.offsets) - 1, np.float32) for _ in range(2))
+        self._reach = np.zeros(2, np.float32)
+
+    def fill(self, rows: Rows, tokens: FloatArray) -> None:
+        rest, basis = tokens - self._centre, self._basis
+        projected = rest if basis is None else np.asarray(rest @ basis, np.float32)
+        integers, steps = quantise(projected, 127, self._longest)
+        self._values[rows], self._steps[rows] = integers + 128, steps
+        self._shifts[rows] = rest.astype(np.float64) @ self._centre
+        coded = integers[:, : self._dims].astype(np.float32) * steps[:, None]
+        errors = np.linalg.norm(rest - (coded if basis is None else coded @ basis.T), axis=1)
+        raise_longest(self._errors, self._offsets, rows, errors)
+        raise_longest(self._lengths, self._offsets, rows, np.linalg.norm(coded, axis=1))
+        reach = float(measure_halves(integers).max()), float(measure_parts(integers).max())
+        self._reach = np.maximum(self._reach, np.array(reach, np.float32))
+
+    def finish(self) -> "Int8":
+        bounds = self._errors, self._lengths
+        return Int8(
+            self._values, self._steps, self._shifts, *bounds, self._centre, self._basis, self._reach, self._offsets
+        )
 
 
 def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Int8":
@@ -129,9 +144,9 @@ class Int8:
         return integers.astype(np.int8), steps, "narrow" if narrow else "wide"
 
 
-def choose_basis(tokens: NDArray[Any], config: Config, single: bool) -> tuple[FloatArray, FloatArray | None]:
+def choose_basis(plan: Plan, config: Config, single: bool) -> tuple[FloatArray, FloatArray | None]:
     """The point that is taken off [d] and the directions that are kept [d, dims] (None: those of the tokens)."""
-    d = tokens.shape[1]
+    d = plan.d
     if not 0 <= config.dims <= d:
         raise InputError(
             "int8 cannot keep that many dimensions",
@@ -140,8 +155,7 @@ def choose_basis(tokens: NDArray[Any], config: Config, single: bool) -> tuple[Fl
             fix="choose a smaller number",
         )
     random = np.random.default_rng(config.seed)
-    chosen = np.sort(random.permutation(len(tokens))[: config.sample])
-    sample = np.asarray(tokens[chosen], np.float32)
+    sample = plan.draw(np.sort(random.permutation(plan.tokens)[: config.sample]))
     sizes = np.linalg.norm(sample, axis=1)
     # The mean stands for tokens of one length. Among others the longest would drown the rest.
     alike = len(sizes) > 0 and sizes.max() < 2 * sizes.min()

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define LANES 16
+#define WIDE_LANES 32 /* of a panel of bytes */
 
 typedef struct {
     const int64_t *offsets; /* [N + 1]: image r holds tokens offsets[r] to offsets[r + 1] */
@@ -76,6 +77,12 @@ typedef struct {
 
 int maxsim_pq4(const uint8_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
 void maxsim_pq8(const int16_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
+
+/* Residual quantisation: score = bias + scale × the sum over query tokens of the best sum of entries.
+ * tables [panels, parts, 256, 32], aligned to 32 bytes, entries of which `parts` together stay below 256; codes
+ * [n, parts]. */
+void maxsim_rq(const uint8_t *tables, int64_t panels, size_t parts, float scale, float bias, const uint8_t *codes,
+               const Images *images, float *out);
 
 /* Posting lists of some words: list w is from starts[w] to stops[w] of `images` and `values`. What a word adds to an
  * image, a being its value in the query and b in the image: */

@@ -1,6 +1,7 @@
 """What a kind of pack can do.
 
-Each kind is one module with `Config`, `build(tokens, offsets, config, allocate)` and `restore(arrays, offsets)`.
+Each kind is one module with `Config`, `begin(plan, config)`, which gives a Filler (filling.py), and `restore(arrays,
+offsets)`.
 """
 
 import importlib
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.types import FloatArray
 
-KINDS = ("fp32", "fp16", "int8", "pq")
+KINDS = ("fp32", "fp16", "int8", "pq", "rq")
 
 
 class Codes(Protocol):

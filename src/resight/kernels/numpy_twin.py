@@ -79,6 +79,24 @@ def maxsim_pq(
     return average_best(compare, offsets, rows) * np.float32(len(scales))
 
 
+def maxsim_rq(
+    tables: NDArray[np.uint8],
+    scale: float,
+    bias: float,
+    numbers: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64] | None,
+) -> FloatArray:
+    """tables [Kq, m, entries] of bytes, numbers [n, m] → [images]."""
+    turned = tables.transpose(1, 2, 0).astype(np.float32)
+
+    def compare(index: Any) -> FloatArray:
+        looked_up = (table[numbers[index][:, part]] for part, table in enumerate(turned))
+        return np.asarray(sum(looked_up), np.float32)
+
+    return average_best(compare, offsets, rows) * np.float32(scale * len(tables)) + np.float32(bias)
+
+
 def add_postings(
     query: FloatArray,
     starts: NDArray[np.int64],

@@ -11,6 +11,8 @@ from resight import plugins
 from resight.errors import InputError
 from resight.kernels.admit import admit_query, admit_rows, admit_tokens
 from resight.kernels.certificate import Certificate, certify_all, prove
+from resight.kernels.filling import fill_from
+from resight.kernels.fp32 import keep_as_given
 from resight.kernels.kinds import Codes, find_kind
 from resight.kernels.room import in_folder, in_memory
 from resight.kernels.select import best_rows
@@ -28,7 +30,7 @@ def pack(
     scratch: str | Path | None = None,
     **settings: Any,
 ) -> "Packed":
-    """tokens [n, d] of images offsets[i]:offsets[i + 1], as fp32, fp16, int8 or pq.
+    """tokens [n, d] of images offsets[i]:offsets[i + 1], as fp32, fp16, int8, pq or rq.
 
     `keep` says what exact answers are taken from: the tokens as given (a reference, not a copy), a copy in half
     precision, or nothing. `scratch` is a folder for the large arrays, where memory is not to hold them. `settings` are
@@ -40,14 +42,15 @@ def pack(
     config = plugins.configure(module.Config, settings, f"kernels {kind!r}")
     rows, bounds = admit_tokens(tokens, offsets)
     allocate = in_memory if scratch is None else in_folder(Path(scratch))
-    if kind == keep or kind == "fp32":
-        return Packed(module.build(rows, bounds, config, allocate), None)
+    if kind == "fp32":
+        return Packed(keep_as_given(rows, bounds), None)
     reference: Codes | None = None
-    if keep != "none":
+    if keep != "none" and kind != keep:
         kept = find_kind(keep)
-        reference = kept.build(rows, bounds, kept.Config(), allocate)
+        given = keep == "fp32"
+        reference = keep_as_given(rows, bounds) if given else fill_from(kept, rows, bounds, kept.Config(), allocate)
         rows = reference.arrays()["tokens"]  # error bounds are about what the exact answer is taken from
-    return Packed(module.build(rows, bounds, config, allocate), reference)
+    return Packed(fill_from(module, rows, bounds, config, allocate), reference)
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,11 @@ class Packed:
         from resight.kernels.files import save  # it restores packs, and so needs this module
 
         save(self, Path(folder), None if scratch is None else Path(scratch))
+
+    @property
+    def can_prove(self) -> bool:
+        """Whether there are tokens that an exact answer can be taken from."""
+        return self.reference is not None or self.kind in ("fp32", "fp16")
 
     def exact_codes(self) -> Codes:
         if self.reference is not None:

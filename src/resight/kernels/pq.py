@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.kernels import dispatch
-from resight.kernels.bounds import longest_of_images, read_chunks, round_off
+from resight.kernels.bounds import round_off
+from resight.kernels.filling import Plan, Rows, raise_longest
 from resight.kernels.kmeans import find_centroids, find_nearest
 from resight.kernels.room import Allocate, in_memory
 from resight.types import FloatArray
@@ -36,29 +37,39 @@ class Config:
     seed: int = 0
 
 
-def build(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config, allocate: Allocate = in_memory) -> "Pq":
-    d = tokens.shape[1]
-    m = config.m or max(d // 4, 1)
-    if not 0 < m <= MOST_PARTS or d % m:
+def begin(plan: Plan, config: Config) -> "PqFiller":
+    m = config.m or max(plan.d // 4, 1)
+    if not 0 < m <= MOST_PARTS or plan.d % m:
         raise InputError(
             "tokens cannot be cut into that many parts",
-            expected=f"one of {', '.join(str(n) for n in range(1, min(d, MOST_PARTS) + 1) if d % n == 0)}",
-            actual=f"m = {m} for {d} dimensions",
+            expected=f"one of {', '.join(str(n) for n in range(1, min(plan.d, MOST_PARTS) + 1) if plan.d % n == 0)}",
+            actual=f"m = {m} for {plan.d} dimensions",
             fix="set m to one of these",
         )
-    centroids = train(draw_sample(tokens, offsets, config), m, config)
-    codes = allocate("pq.codes", (len(tokens), m), np.uint8)
-    errors, lengths = np.empty(len(tokens), np.float32), np.empty(len(tokens), np.float32)
-    for chunk, rows in read_chunks(tokens):
-        for part in range(m):
-            codes[chunk, part] = find_nearest(cut(rows, part, m), centroids[part])
-        coded = np.concatenate([centroids[part][codes[chunk, part]] for part in range(m)], axis=1)
-        errors[chunk] = np.linalg.norm(rows - coded, axis=1)
-        lengths[chunk] = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(coded, axis=1))
-    stored, bounds = (codes, offsets) if config.bits == 8 else fill_blocks(codes, offsets, allocate)
-    return Pq(
-        stored, bounds, centroids, longest_of_images(errors, offsets), longest_of_images(lengths, offsets), offsets
-    )
+    return PqFiller(plan, config.bits, train(draw_sample(plan, config), m, config))
+
+
+class PqFiller:
+    def __init__(self, plan: Plan, bits: int, centroids: FloatArray) -> None:
+        self._plan, self._bits, self._centroids = plan, bits, centroids
+        self._codes = plan.allocate("pq.codes", (plan.tokens, len(centroids)), np.uint8)
+        self._errors, self._lengths = (np.zeros(len(plan.offsets) - 1, np.float32) for _ in range(2))
+
+    def fill(self, rows: Rows, tokens: FloatArray) -> None:
+        m, offsets = len(self._centroids), self._plan.offsets
+        codes = [find_nearest(cut(tokens, part, m), self._centroids[part]) for part in range(m)]
+        self._codes[rows] = np.stack(codes, axis=1)
+        coded = np.concatenate([self._centroids[part][codes[part]] for part in range(m)], axis=1)
+        raise_longest(self._errors, offsets, rows, np.linalg.norm(tokens - coded, axis=1))
+        lengths = np.maximum(np.linalg.norm(tokens, axis=1), np.linalg.norm(coded, axis=1))
+        raise_longest(self._lengths, offsets, rows, lengths)
+
+    def finish(self) -> "Pq":
+        offsets = self._plan.offsets
+        codes, bounds = (
+            (self._codes, offsets) if self._bits == 8 else fill_blocks(self._codes, offsets, self._plan.allocate)
+        )
+        return Pq(codes, bounds, self._centroids, self._errors, self._lengths, offsets)
 
 
 def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Pq":
@@ -116,9 +127,9 @@ class Pq:
         return integers.astype(kind), steps, zeros.sum(axis=1), rounding
 
 
-def draw_sample(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config) -> FloatArray:
+def draw_sample(plan: Plan, config: Config) -> FloatArray:
     """At most `sample` tokens, of the images that may train, in the order of the file."""
-    allowed = np.arange(len(tokens))
+    offsets, allowed = plan.offsets, np.arange(plan.tokens)
     if config.images:
         if min(config.images) < 0 or max(config.images) >= len(offsets) - 1:
             raise InputError(
@@ -136,7 +147,7 @@ def draw_sample(tokens: NDArray[Any], offsets: NDArray[np.int64], config: Config
             actual=str(len(chosen)),
             fix="train with more images, use bits=4, or use kind='int8'",
         )
-    return np.asarray(tokens[np.sort(allowed[chosen])], np.float32)
+    return plan.draw(np.sort(allowed[chosen]))
 
 
 def train(sample: FloatArray, m: int, config: Config) -> FloatArray:

@@ -3,6 +3,8 @@
 `Packed.save` moves such files into place instead of writing them a second time.
 """
 
+import mmap
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,25 @@ def in_folder(folder: Path) -> Allocate:
         return array
 
     return allocate
+
+
+def let_go(array: NDArray[Any]) -> None:
+    """What was written to a mapped array goes to its file, and the memory that held it is free again.
+
+    Pages that wait to be written count against a limit on memory, and cannot be taken back at once.
+    """
+    if not isinstance(array, np.memmap):
+        return
+    array.flush()
+    pages = array.base
+    if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        pages.madvise(mmap.MADV_DONTNEED)
+    if hasattr(os, "posix_fadvise") and array.filename is not None:
+        file = os.open(array.filename, os.O_RDONLY)
+        try:
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
 
 
 def write_array(array: NDArray[Any], path: Path, scratch: Path | None) -> None:

@@ -31,7 +31,7 @@ def create(folder: Path, images: Descriptors, **settings: Any) -> LateSearcher:
         ({"exact": True, "cascade": True}, "a cascade cannot be exact"),
         ({"exact": True, "keep": "none"}, "an exact answer needs tokens that are kept"),
         ({"exact": True, "keep": "none", "kind": "pq"}, "an exact answer needs tokens that are kept"),
-        ({"cascade": True, "keep": "none"}, "a cascade needs tokens that are kept"),
+        ({"cascade": True, "cascade_books": 3, "cascade_dims": 8}, "the first pass of the cascade is given twice"),
         ({"m": 4}, "m would change nothing"),
         ({"kind": "fp16", "bits": 8, "train_on": "a*"}, "bits, train_on would change nothing"),
         ({"cascade": True, "cascade_keep": [10]}, "cascade_keep does not fit"),
@@ -99,6 +99,20 @@ def test_a_cascade_can_still_prove_and_obeys_a_filter(tmp_path: Path):
     assert certificate is not None and certificate.images == 50
     assert ranking.proof == certificate.reason
     assert set(searcher.search(QUERY, 5, frozenset({"007", "031"})).ids) == {"007", "031"}
+
+
+def test_residual_codes_can_be_the_first_pass_and_8_bits_the_last_word(tmp_path: Path):
+    images = make_tokens([3] * 300)
+    settings = {"cascade": True, "cascade_books": 2, "keep": "none"}
+    wide = create(tmp_path / "wide", images, cascade_keep=[300, 300], **settings)
+    codes = create(tmp_path / "codes", images, keep="none")
+    assert wide.search(QUERY, 20).ids == codes.search(QUERY, 20).ids
+    assert wide.bytes_an_image == pytest.approx(codes.bytes_an_image + 3 * 2 + 8 + 8, abs=0.1)
+    assert "a cascade" in wide.search(QUERY, 20).proof
+    assert not wide.can_prove
+    narrow = create(tmp_path / "narrow", images, cascade_keep=[10, 10], **settings)
+    assert narrow.search(QUERY, 10).ids != codes.search(QUERY, 10).ids
+    assert set(narrow.search(QUERY, 5, frozenset({"007", "031"})).ids) == {"007", "031"}
 
 
 def test_a_first_pass_of_too_many_dimensions_is_refused(tmp_path: Path):

@@ -233,6 +233,40 @@ static void fuzz_tables(int bits)
     free(list.rows);
 }
 
+/* Tables lie in 32 bytes a row; entries of all parts together stay below 256. */
+static void fuzz_residuals(void)
+{
+    const size_t parts = (size_t)draw(1, 9);
+    const int64_t queries = draw(1, 70), panels = (queries + WIDE_LANES - 1) / WIDE_LANES;
+    List list = draw_list(20);
+    list.images.offsets = list.offsets;
+    list.images.rows = list.rows;
+    const size_t size = (size_t)panels * parts * 256 * WIDE_LANES;
+    uint8_t *numbers = make((size_t)list.n * parts, 1), *tables = aligned_alloc(WIDE_LANES, size);
+    float *out = make((size_t)list.images.end, sizeof(float));
+    double *values = calloc((size_t)(list.n * queries) + 1, sizeof(double));
+    memset(tables, 0, size);
+    for (size_t k = 0; k < (size_t)list.n * parts; k++)
+        numbers[k] = (uint8_t)draw(0, 255);
+    for (int64_t q = 0; q < queries; q++)
+        for (size_t j = 0; j < parts; j++)
+            for (size_t c = 0; c < 256; c++)
+                tables[(((size_t)(q / WIDE_LANES) * parts + j) * 256 + c) * WIDE_LANES + (size_t)(q % WIDE_LANES)] =
+                    (uint8_t)draw(0, 255 / (int64_t)parts);
+    for (int64_t t = 0; t < list.n; t++)
+        for (int64_t q = 0; q < queries; q++) {
+            const size_t panel = (size_t)(q / WIDE_LANES) * parts;
+            double sum = 0;
+            for (size_t j = 0; j < parts; j++)
+                sum += tables[((panel + j) * 256 + numbers[(size_t)t * parts + j]) * WIDE_LANES + (size_t)(q % WIDE_LANES)];
+            values[t * queries + q] = sum + 7;
+        }
+    double *expected = expect(&list, values, queries);
+    maxsim_rq(tables, panels, parts, 1.0f / (float)queries, 7.0f, numbers, &list.images, out);
+    check("maxsim_rq", out, expected, list.images.end, parts);
+    free(numbers), free(tables), free(out), free(values), free(expected), free(list.rows);
+}
+
 static void fuzz_postings(void)
 {
     const int64_t words = draw(0, 6), images = draw(1, 20), each = draw(0, images);
@@ -320,6 +354,7 @@ int main(int count, char **arguments)
         fuzz_bytes();
         fuzz_tables(4);
         fuzz_tables(8);
+        fuzz_residuals();
         fuzz_postings();
         fuzz_codes();
     }

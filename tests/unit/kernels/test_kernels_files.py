@@ -34,6 +34,7 @@ def folder(tmp_path: Path) -> Path:
         {"kind": "int8", "keep": "fp16", "dims": 8},
         {"kind": "pq", "m": 6},
         {"kind": "pq", "m": 6, "bits": 8},
+        {"kind": "rq", "m": 2},
     ],
     ids=str,
 )

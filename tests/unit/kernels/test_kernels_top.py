@@ -175,10 +175,16 @@ def test_cascades_of_different_images_or_of_nothing_are_refused() -> None:
         kernels.cascade([])
     with pytest.raises(InputError, match="keeps no image"):
         kernels.cascade([(packed, 0)])
-    with pytest.raises(InputError, match="nothing to prove"):
-        kernels.cascade([(kernels.pack(tokens, offsets, keep="none"), 5)])
     with pytest.raises(InputError, match="no query"):
         kernels.identity_rate(packed, [], 5)
+
+
+def test_where_no_tokens_are_kept_the_codes_of_the_last_pass_decide() -> None:
+    tokens, offsets = make(np.random.default_rng(7), 60, 16, 4)
+    bare = kernels.pack(tokens, offsets, keep="none")
+    rows, scores, certificate = kernels.cascade([(bare, 60)]).top(tokens[:4], 5)
+    expected, values, _ = bare.top(tokens[:4], 5, exact=False)
+    assert (rows.tolist(), scores.tolist(), certificate) == (expected.tolist(), values.tolist(), None)
 
 
 def test_a_cascade_among_some_images_finds_only_those() -> None:

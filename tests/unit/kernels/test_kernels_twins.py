@@ -19,6 +19,7 @@ KINDS: list[dict[str, Any]] = [
     {"kind": "int8", "dims": 5},
     {"kind": "pq", "m": 3, "rounds": 2},
     {"kind": "pq", "m": 3, "bits": 8, "rounds": 2},
+    {"kind": "rq", "m": 3, "rounds": 2},
 ]
 compiled = pytest.mark.skipif(kernels.implementation() == "numpy", reason="the compiled kernels are not built here")
 

@@ -1,14 +1,19 @@
-"""Rows of the store, chunk by chunk → one file of tokens in the order of the ids, never held in memory as a whole."""
+"""Rows of the store, chunk by chunk → tokens with their numbers in the order of the ids, never all of them at once."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import RecipeError, SpaceMismatch
 from resight.index import Chunks
-from resight.types import FloatArray
+from resight.index.rows.gather import join_ranges
+from resight.index.tokens.reservoir import Reservoir
+from resight.types import FloatArray, IntArray
+
+SAMPLE = 65_536  # as many as int8 and rq learn from
 
 
 @dataclass(frozen=True)
@@ -17,11 +22,13 @@ class Contents:
     offsets: NDArray[np.int64]  # [N + 1]
     dimensions: int
     space: str
+    sample: FloatArray  # [at most SAMPLE, d]: tokens drawn at random from all of them
 
 
 def measure(chunks: Chunks) -> Contents:
     """What the tokens are, without reading them all at once; rows that do not go together are refused."""
     counts: dict[str, int] = {}
+    reservoir = Reservoir(SAMPLE)
     shape: tuple[int, str] | None = None
     for chunk in chunks():
         if chunk.words is not None or chunk.vectors.dtype.kind != "f":
@@ -40,22 +47,27 @@ def measure(chunks: Chunks) -> Contents:
                 actual=f"{own[0]} dimensions, space {own[1]!r}",
                 fix="describe all images in one way, into a new collection",
             )
+        reservoir.add(chunk.vectors)
         counts |= zip(chunk.ids, np.bincount(chunk.owners, minlength=len(chunk.ids)).tolist(), strict=True)
     ids = sorted(counts)
     offsets = np.concatenate([[0], np.cumsum([counts[name] for name in ids])]).astype(np.int64)
-    return Contents(ids, offsets, *(shape or (1, "")))
+    return Contents(ids, offsets, *(shape or (1, "")), reservoir.take())
 
 
-def write_tokens(chunks: Chunks, contents: Contents, path: Path) -> FloatArray:
-    """All tokens [n, d] float32 in a file, mapped, in the order of the ids."""
-    shape = int(contents.offsets[-1]), contents.dimensions
-    if shape[0] == 0:
-        return np.zeros(shape, np.float32)
-    tokens = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+def number_tokens(chunks: Chunks, contents: Contents) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+    """The tokens of each chunk [n, d], and their numbers [n] in the order of the ids."""
     starts = dict(zip(contents.ids, contents.offsets.tolist(), strict=False))
     for chunk in chunks():
-        limits = np.searchsorted(chunk.owners, np.arange(len(chunk.ids) + 1)).tolist()
-        for name, begin, end in zip(chunk.ids, limits, limits[1:], strict=False):
-            tokens[starts[name] : starts[name] + end - begin] = chunk.vectors[begin:end]
-    tokens.flush()
-    return tokens
+        if len(chunk.vectors):
+            begins = np.array([starts[name] for name in chunk.ids], np.int64)
+            yield join_ranges(begins, np.bincount(chunk.owners, minlength=len(chunk.ids))), chunk.vectors
+
+
+def read_tokens(chunks: Chunks, contents: Contents, rows: IntArray) -> FloatArray:
+    """The tokens of some numbers [s], sorted → [s, d] float32; a run through all chunks."""
+    wanted = np.empty((len(rows), contents.dimensions), np.float32)
+    for numbers, tokens in number_tokens(chunks, contents):
+        places = np.searchsorted(rows, numbers)
+        inside = rows[np.minimum(places, len(rows) - 1)] == numbers
+        wanted[places[inside]] = tokens[inside]
+    return wanted

@@ -1,0 +1,1 @@
+"""Parts of bigger_than_memory.py."""
