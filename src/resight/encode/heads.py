@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight.encode.descriptors.tokens import to_unit_length
 from resight.errors import RecipeError
@@ -50,7 +51,7 @@ class Head:
     shift: FloatArray | None = None  # [h]
     output: FloatArray | None = None  # [h, d]
 
-    def apply(self, vectors: FloatArray) -> FloatArray:
+    def apply(self, vectors: NDArray[np.floating]) -> FloatArray:
         """Rows [n, D] → [n, d] of unit length."""
         if vectors.shape[1] != len(self.mean):
             raise RecipeError(
@@ -129,7 +130,8 @@ def list_arrays(head: Head) -> dict[str, FloatArray]:
 
 
 def _read_array(data: bytes, start: int, entry: Mapping[str, Any]) -> FloatArray:
-    shape, (low, high) = entry["shape"], entry["data_offsets"]
+    low, high = entry["data_offsets"]
+    shape = tuple(entry["shape"])
     if entry["dtype"] != "F32" or not 0 <= low <= high <= len(data) - start or high - low != 4 * math.prod(shape):
         raise ValueError("an array of another type than F32, or one that is cut short")
-    return np.array(np.frombuffer(data, "<f4", (high - low) // 4, start + low).reshape(shape), np.float32)
+    return np.frombuffer(data, "<f4", (high - low) // 4, start + low).reshape(shape).astype(np.float32)

@@ -1,6 +1,7 @@
 """A Recipe in, a TOML file out that `resight.recipe.load` reads as the same Recipe."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from resight.recipe import to_table
 from resight.types import Recipe
 from resight.whole_files import write_whole
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def write_recipe(recipe: Recipe, path: Path, remark: str) -> None:
@@ -25,13 +28,17 @@ def write_recipe(recipe: Recipe, path: Path, remark: str) -> None:
 def format_value(value: Any) -> str:
     """On one line; nothing is left out but settings that are None, which TOML has no word for."""
     if isinstance(value, Mapping):
-        cells = (f"{_quote(key)} = {format_value(item)}" for key, item in value.items() if item is not None)
+        cells = (f"{_name(key)} = {format_value(item)}" for key, item in value.items() if item is not None)
         return f"{{ {', '.join(cells)} }}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(format_value, value))}]"
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return _quote(str(value))
+
+
+def _name(key: str) -> str:
+    return key if BARE.fullmatch(key) else _quote(key)
 
 
 def _quote(text: str) -> str:
