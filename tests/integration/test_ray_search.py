@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lite_recipes import TWO_STAGES
 from running import run
 from scenes import draw_scene, look_at, write_jpeg, write_scenes
 
@@ -18,20 +19,7 @@ from resight.errors import ClusterError, StorageError
 from resight.types import Choice, Descriptors, Ranking
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
-ENCODER = '{ name = "efficientnet_lite", variant = "lite0", block = 10, size = 128 }'
-TWO_STAGES = f"""
-[[branches]]
-encoder = {ENCODER}
-descriptor = "pooled"
-
-[[branches]]
-encoder = {ENCODER}
-descriptor = {{ name = "aggregated", k = 16 }}
-weight = 0
-
-[[rerankers]]
-name = "late"
-candidates = 8
+RERANKED = f"""{TWO_STAGES}candidates = 8
 """
 
 
@@ -164,7 +152,7 @@ def two_stages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the weights of lite0 are not installed")
     folder = tmp_path_factory.mktemp("two stages")
     write_scenes(folder / "photos", 24)
-    (folder / "recipe.toml").write_text(TWO_STAGES)
+    (folder / "recipe.toml").write_text(RERANKED)
     write_jpeg(folder / "query.jpg", look_at(draw_scene(5)))
     resight.open(folder / "two.resight", folder / "recipe.toml").add(folder / "photos")
     return folder

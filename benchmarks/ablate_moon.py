@@ -1,0 +1,125 @@
+"""What group-size sampling, T, β and whitening do for a small CiDeR on craters of the Moon: one training each.
+
+    python benchmarks/ablate_moon.py FOLDER [--craters 300] [--epochs 8]
+
+FOLDER is that of `benchmarks/train_moon.py prepare`. Its square crops are cut to five shapes, from upright to wide,
+since sampling by shape changes nothing where all are alike. A ResNet-10 from random weights is trained at 64 pixels on
+some of the training craters, and every row asks for all queries of the validation craters, another part of the Moon, at
+64 pixels, whole. AP at the hits. Few craters and epochs: the rows say what a part does to a small network, not more.
+"""
+
+import argparse
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from resight import evaluate
+from resight import recipe as recipes
+from resight.collection import open_collection
+from resight.collection.whitening import learn_whitening
+from resight.encode import whitening as whitenings
+from resight.evaluate.run import run
+from resight.train.run import train_recipe
+from resight.types import ImageRef, Recipe
+
+PAPER = "as in the paper"
+SHAPES = ((1, 1), (2, 3), (3, 2), (3, 4), (4, 3))
+NETWORK = {"backbone": "resnet10t", "dimensions": 256, "size": 64, "fit": "keep"}
+ROWS: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {  # settings of the network, settings of the training
+    PAPER: ({}, {}),
+    "fixed squares": ({}, {"sampling": "fixed"}),
+    "T = 1": ({"masks": 1}, {}),
+    "T = 3": ({"masks": 3}, {}),
+    "β = 0, fixed": ({"background": 0.0, "background_deviation": 0.0}, {}),
+    "no localisation": ({"localisation": "none"}, {}),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--craters", type=int, default=300)
+    parser.add_argument("--epochs", type=int, default=8)
+    given = parser.parse_args()
+    shaped = given.folder / f"shaped_{given.craters}"
+    shape_crops(given.folder / "train", shaped, given.craters)
+    path = given.folder / f"ablation_{given.craters}_{given.epochs}.json"
+    figures: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    for number, (label, (network, training)) in enumerate(ROWS.items()):
+        out = given.folder / f"ablation_{given.craters}_{given.epochs}" / str(number)
+        if not (out / "recipe.toml").exists():
+            recipe = recipes.parse(describe(network, {"epochs": given.epochs, **training}))
+            train_recipe(recipe, shaped, out, evaluate.judge)
+        trained = recipes.load(out / "recipe.toml")
+        ways = (
+            {label: trained, f"{label}, whitened (Lw)": whiten(trained, shaped, out)}
+            if label == PAPER
+            else {label: trained}
+        )
+        for name, way in ways.items():
+            if name not in figures:
+                figures[name] = measure(way, given.folder)
+                path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            print(f"{name}: AP {figures[name]:.3f}", flush=True)
+
+
+def shape_crops(source: Path, target: Path, craters: int) -> None:
+    """The middle of every crop in one of the shapes, which its name decides."""
+    for crater in sorted(source.iterdir())[:craters]:
+        for crop in sorted(crater.glob("*.png")):
+            place = target / crater.name / crop.name
+            if not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with Image.open(crop) as image:
+                    wide, high = SHAPES[zlib.crc32(f"{crater.name}/{crop.name}".encode()) % len(SHAPES)]
+                    width, height = (image.width * side // max(wide, high) for side in (wide, high))
+                    left, top = (image.width - width) // 2, (image.height - height) // 2
+                    image.crop((left, top, left + width, top + height)).resize(
+                        (width * 96 // image.width, height * 96 // image.width)
+                    ).save(place)
+
+
+def describe(network: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": "ablate_moon",
+        "data": {"name": "folder", "labels": True},
+        "index": "exact",
+        "branches": [
+            {
+                "encoder": {"name": "cider", **NETWORK, **network},
+                "descriptor": {"name": "pooled", "pooling": "head"},
+            }
+        ],
+        "train": {
+            "name": "network", "batch": 64, "size": 64, "optimizer": "adamw", "rate": 1e-3, "warmup": 1,
+            "held_out": 0.0, "threads": 2, **training,
+        },
+    }  # fmt: skip
+
+
+def whiten(recipe: Recipe, shaped: Path, out: Path) -> Recipe:
+    """The recipe with what the training crops teach: crops of one crater are pairs."""
+    file = out / "whitening.npz"
+    if not file.exists():
+        collection = open_collection(out / "crops.resight", recipe)
+        crops = sorted(shaped.rglob("*.png"))
+        collection.add([ImageRef(str(crop), crop, None, {"label": crop.parent.name}) for crop in crops])
+        whitenings.save(learn_whitening(collection, "lw"), file)
+    table = recipes.to_table(recipe)
+    table["branches"][0]["transforms"] = [{"name": "whiten", "file": str(file)}]
+    return recipes.parse(table)
+
+
+def measure(recipe: Recipe, folder: Path) -> float:
+    table = {**recipes.to_table(recipe), "data": "manifest", "metrics": ["ap"]}
+    judged = run(recipes.parse(table), folder / "validation.csv").judged
+    return float(np.mean([query.values["ap"] for query in judged]))
+
+
+if __name__ == "__main__":
+    main()
