@@ -21,6 +21,7 @@ def ray_cluster() -> Iterator[Any]:
     os.environ.update(ENVIRONMENT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        ray.shutdown()  # what an earlier test of this process may have started by itself
         ray.init(
             address="local",
             num_cpus=CPUS,

@@ -26,7 +26,7 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("ray_shards", {"shards": 3, "inner": Choice("late", {"keep": "none"})}),
     ("late", {"cascade": True, "cascade_dims": 4, "cascade_keep": (6, 4)}),
 ]
-PARTED = {"exact", "hnsw", "late", "inverted", "histogram", "ray_shards"}  # with some settings
+PARTED = {"exact", "hnsw", "late", "inverted", "histogram", "qdrant", "ray_shards"}  # with some settings
 ONE_ROW = {"exact", "hnsw", "ivfpq", "qdrant", "ray_shards"}
 Kind = Literal["regions", "vectors", "words", "counts"]
 

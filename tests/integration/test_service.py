@@ -56,6 +56,7 @@ def test_health_says_what_is_served(client: TestClient) -> None:
         "version": metadata.version("resight"),
         "images": 12,
         "collections": ["scenes"],
+        "cluster": None,
     }
 
 

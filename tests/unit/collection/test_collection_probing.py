@@ -27,10 +27,10 @@ def test_an_index_takes_what_its_tokens_take(tokens: Probe) -> None:
     assert 0 < index.scan_core_seconds < 1e-3
 
 
-def test_the_index_of_a_reranker_counts_but_no_query_scans_it() -> None:
+def test_the_index_of_a_reranker_counts_but_no_query_scans_it(tokens: Probe) -> None:
     settings = ['rerankers=[{name="late", candidates=100, kind="int8"}]']
-    alone, reranked = (probe(recipes.load("tokens", more), None).indexes for more in ((), settings))
-    assert len(reranked) == len(alone) + 1
+    reranked = probe(recipes.load("tokens", settings), None).indexes
+    assert len(reranked) == len(tokens.indexes) + 1
     assert TOKEN_BYTES <= reranked[-1].bytes < 1.2 * TOKEN_BYTES
     assert reranked[-1].scan_core_seconds == 0
 

@@ -29,7 +29,7 @@ class Shelf:
     """A collection that stores records and no descriptors; `faults` are raised by the next calls of `add`."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = self.home = path
         self.images: dict[str, ImageRecord] = {}
         self.portions: list[list[str]] = []
         self.faults: list[Exception] = []
