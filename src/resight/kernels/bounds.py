@@ -27,6 +27,17 @@ def round_off(query_length: float, count: int, d: int, spread: float = 1.0) -> t
     return 1 + 4 * d * UNIT, 8 * spread * (d + count + 16) * UNIT * query_length
 
 
+def bound_by_tables(query: FloatArray, rounding: FloatArray, errors: FloatArray, lengths: FloatArray) -> FloatArray:
+    """[N] how far scores can be off that are sums of entries of tables.
+
+    `rounding` [Kq] is the most that the integers of the tables change, `errors` and `lengths` [N] those of the tokens.
+    """
+    length = float(np.linalg.norm(query, axis=1).mean())
+    growth, each = round_off(length, len(query), query.shape[1])
+    constant = np.float32(growth * float(rounding.mean()))
+    return np.asarray(errors * np.float32(growth * length) + lengths * np.float32(each) + constant)
+
+
 def read_chunks(tokens: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
     """Some thousand rows at a time as float32, so that a memory map is never read as a whole."""
     for start in range(0, len(tokens), CHUNK):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.kernels import dispatch
-from resight.kernels.bounds import round_off
+from resight.kernels.bounds import bound_by_tables
 from resight.kernels.filling import Plan, Rows, raise_longest
 from resight.kernels.kmeans import find_centroids, find_nearest
 from resight.plugins import check_range
@@ -87,10 +87,7 @@ class Rq:
 
     def radius(self, query: FloatArray) -> FloatArray:
         _, _, _, rounding = self.make_tables(query)
-        length = float(np.linalg.norm(query, axis=1).mean())
-        growth, each = round_off(length, len(query), self.d)
-        constant = np.float32(growth * float(rounding.mean()))
-        return self.errors * np.float32(growth * length) + self.lengths * np.float32(each) + constant
+        return bound_by_tables(query, rounding, self.errors, self.lengths)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in ("numbers", "centroids", "errors", "lengths")}
