@@ -115,3 +115,10 @@ def test_too_few_things_are_said_and_nothing_is_trained(tmp_path: Path) -> None:
 def test_a_folder_without_two_images_of_anything_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no thing in .* has two images"):
         train(make_photos(tmp_path / "photos", 3, lights=1), tmp_path / "out")
+
+
+def test_more_rows_than_memory_should_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resight.train.frozen_rows.MOST_BYTES", 1000)
+    with pytest.raises(InputError, match="more rows than are kept in memory"):
+        train(make_photos(tmp_path / "photos", 2, lights=2), tmp_path / "out")
+    assert not (tmp_path / "out" / "recipe.toml").exists()

@@ -1,6 +1,7 @@
 """Search on a Ray cluster: the answers of one machine, whatever happens to those who give them."""
 
 import importlib.util
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,24 @@ def test_a_host_that_dies_costs_no_answer_and_its_shards_are_restored(tmp_path: 
                 host.actor.__ray_terminate__.options(concurrency_group="care").remote()
         check_same(shards.search(query, 5), alone.search(query, 5))
     assert replicas.count() == 3
+
+
+def test_an_index_whose_files_are_gone_keeps_no_other_from_being_restored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    rows = make_rows(200, 1, 16)
+    gone: Any = create(tmp_path / "gone", "ray_shards", rows)
+    gone.start()
+    shards: Any = create(tmp_path / "shards", "ray_shards", rows)
+    keeper, replicas = shards.start()
+    shutil.rmtree(tmp_path / "gone")
+    for host in keeper.pool.list().values():
+        host.actor.__ray_terminate__.options(concurrency_group="care").remote()
+    wait_until(lambda: replicas.count() == 0)
+    wait_until(lambda: bool(keeper.wake()) or replicas.count() == 2)
+    told = [record.getMessage() for record in caplog.records if str(tmp_path / "gone") in record.getMessage()]
+    assert len(told) == 1, "what cannot be mended is said once"
+    gone.close()
 
 
 def test_nodes_fetch_what_they_do_not_see_and_throw_it_away_afterwards(tmp_path: Path):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from resight.collection.explaining import TokenExplainer
+from resight.errors import InputError
 from resight.store import ImageRecord
 from resight.types import Evidence, Hit, PositionEstimate, Query, Ranking
 
@@ -21,9 +22,7 @@ class Answer:
     position: PositionEstimate | None = None  # where the query was taken; None: no positions, or no probabilities
     explainer: TokenExplainer | None = field(default=None, repr=False, compare=False)
     stage: Stage = "verified"  # "shortlist": before reranking, without probabilities
-    sizes: Mapping[str, tuple[int, int]] = field(
-        default_factory=dict
-    )  # id of a hit → width, height, that its box is in
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # id of a hit → its width and height
 
     def explain(self, hit: Hit) -> Evidence:
         """Why this hit: the verified match, and by tokens which part matched which, with heat maps of both images.
@@ -43,8 +42,25 @@ class Answer:
         return self.explainer.explain(evidence) if self.explainer else evidence
 
 
-def list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator[Hit]:
+def make_answer(
+    query: Query,
+    ranking: Ranking,
+    records: Mapping[str, ImageRecord],
+    position: PositionEstimate | None,
+    explainer: TokenExplainer | None = None,
+    stage: Stage = "verified",
+) -> Answer:
     """`records` hold what is stored of each image of the ranking."""
+    sizes = {name: records[name].size for name in ranking.ids}
+    return Answer(query, ranking, tuple(_list_hits(ranking, records)), position, explainer, stage, sizes)
+
+
+def check_count(k: int) -> None:
+    if k < 1:
+        raise InputError("cannot give that many answers", expected="k of 1 or more", actual=f"k = {k}")
+
+
+def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator[Hit]:
     for name, score in zip(ranking.ids, ranking.scores.tolist(), strict=True):
         record = records[name]
         yield Hit(

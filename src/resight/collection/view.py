@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from resight.collection.answer import Answer, Stage, list_hits
+from resight.collection.answer import Answer, Stage, check_count, make_answer
 from resight.collection.attributes import AttributeSummary, AttributeTable
 from resight.collection.encoding import Encoding, Image
 from resight.collection.explaining import TokenExplainer
@@ -169,8 +169,7 @@ class View:
     def _prepare(
         self, image: Image | Query, k: int, box: Box | None, where: Sequence[str], near: Near | None
     ) -> tuple[Query, frozenset[str] | None]:
-        if k < 1:
-            raise InputError("cannot give that many answers", expected="k of 1 or more", actual=f"k = {k}")
+        check_count(k)
         chosen = filters.parse(where, near)
         if isinstance(image, Query) and box is not None:
             raise InputError("the query is encoded already", expected="no box", actual=str(box), fix="encode the box")
@@ -181,9 +180,7 @@ class View:
         likely = list_best(ranking)  # more of them than hits, where few were asked for
         records = {record.id: record for record in self._reader.metadata(list({*ranking.ids, *likely}))}
         position = estimate_position(ranking, read_positions(records[name] for name in likely))
-        hits = tuple(list_hits(ranking, records))
-        sizes = {hit.id: records[hit.id].size for hit in hits}
-        return Answer(query, ranking, hits, position, self._explainer(query), stage, sizes)
+        return make_answer(query, ranking, records, position, self._explainer(query), stage)
 
     def _explainer(self, query: Query) -> TokenExplainer | None:
         branch = self._encoding.patch_branch

@@ -71,7 +71,7 @@ def choose_queries(rows: FrozenRows, most: int, generator: np.random.Generator) 
     return np.sort(np.array(turns[:most], np.int64))
 
 
-def apply(head: Head | None, vectors: NDArray[np.float16]) -> FloatArray:
+def apply(head: Head | None, vectors: NDArray[np.floating]) -> FloatArray:
     """The rows as they are, or through the head."""
     if head is None:
         return np.asarray(vectors, np.float32)

@@ -16,17 +16,19 @@ from resight.collection.adding import encode_pictures, read_picture
 from resight.encode.encoder import Encoder
 from resight.encode.extract import Encoded, extract
 from resight.encode.transforms.whiten import require_floats
+from resight.errors import InputError
 from resight.train.things import Thing
 from resight.types import FloatArray, ImageRef, IntArray, Skipped
 
 Progress = Callable[[int, int], None]
+MOST_BYTES = 8_000_000_000  # of rows that are kept in memory
 
 
 @dataclass(frozen=True)
 class FrozenRows:
     ids: tuple[str, ...]  # n images
-    labels: IntArray  # [n] the number of the thing that each shows, not decreasing
-    vectors: NDArray[np.float16]  # [m, D] of all images, one after the other
+    labels: IntArray  # [n] the number of the thing that each shows; `choose` needs them in order
+    vectors: NDArray[np.floating]  # [m, D] of all images, one after the other
     offsets: IntArray  # [n + 1] the rows of image i are offsets[i]:offsets[i + 1]
 
     def __len__(self) -> int:
@@ -62,6 +64,7 @@ def encode_things(
     ids: list[str] = []
     labels: list[int] = []
     rows: list[NDArray[np.float16]] = []
+    held = 0
     thing_of = {ref.id: number for number, thing in enumerate(things) for ref in thing.images}
 
     def keep(batch: list[Encoded]) -> None:
@@ -75,6 +78,15 @@ def encode_things(
             ids.append(picture.ref.id)
             labels.append(thing_of[picture.ref.id])
             rows.append(np.asarray(vectors, np.float16))
+            nonlocal held
+            held += rows[-1].nbytes
+        if held > MOST_BYTES:
+            raise InputError(
+                "these images have more rows than are kept in memory for training",
+                expected=f"at most {MOST_BYTES / 1e9:g} GB of them",
+                actual=f"{held / 1e9:.1f} GB after {len(ids):,} of {len(thing_of):,} images",
+                fix="take a descriptor with fewer rows (aggregated, pooled), or a part of the things",
+            )
         if progress:
             progress(len(ids) + len(skipped), len(thing_of))
 

@@ -14,14 +14,16 @@ from torch import nn
 from resight.encode.networks.torch_backbone import Input
 from resight.errors import BoxError, ImageError
 from resight.train.examples import Examples
-from resight.train.found_again import Judge
+from resight.train.found_again import Judge, choose_queries
+from resight.train.found_again import measure as measure_found
+from resight.train.frozen_rows import FrozenRows
 from resight.train.loading import ImageReader
 from resight.train.sampling import choose_size, find_groups
 from resight.train.settings import Settings
-from resight.types import FloatArray, IntArray, Judgement
+from resight.types import FloatArray, IntArray
 
 AT_ONCE = 16  # images
-QUERIES = 500  # at most, evenly spread over the images
+QUERIES = 500  # at most, of all classes alike
 
 
 def make_validation(
@@ -51,18 +53,10 @@ def make_validation(
 
 def measure(rows: FloatArray, labels: Sequence[str], judge: Judge) -> float:
     """Mean average precision of images, each asked for among all others; `rows` [n, D] are of unit length."""
-    ids = [str(number) for number in range(len(labels))]
-    members: dict[str, dict[str, int]] = {}
-    for id, label in zip(ids, labels, strict=True):
-        members.setdefault(label, {})[id] = 1
-    able = [number for number, label in enumerate(labels) if len(members[label]) > 1]
-    found = []
-    for query in able[:: -(-len(able) // QUERIES)]:
-        order = np.argsort(-(rows @ rows[query]), kind="stable")
-        grades = {id: grade for id, grade in members[labels[query]].items() if id != ids[query]}
-        ranked = [ids[number] for number in order if number != query]
-        found.append(judge(ranked, Judgement(grades), ["ap"])["ap"])
-    return float(np.mean(found))
+    ids = tuple(str(number) for number in range(len(labels)))
+    images = FrozenRows(ids, np.unique(labels, return_inverse=True)[1], rows, np.arange(len(labels) + 1))
+    queries = choose_queries(images, QUERIES, np.random.default_rng(0))
+    return float(measure_found(images, None, queries, judge)["ap"].mean())
 
 
 def _list_batches(groups: IntArray) -> Iterator[IntArray]:

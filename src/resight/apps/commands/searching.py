@@ -12,7 +12,7 @@ from resight.apps import terminal
 from resight.apps.commands.adding import Json, Set
 from resight.apps.commands.map_tiles import Attribution, TilesOption, read_tiles
 from resight.errors import BoxError, InputError
-from resight.types import Box, Hit
+from resight.types import Box, Hit, Recipe
 
 if TYPE_CHECKING:
     from resight.collection import Answer, Collection
@@ -84,11 +84,9 @@ def open_to_search(path: Path, settings: list[str] | None, engine: str = "local"
     """A collection that is there, with settings changed for this time, searched where `engine` says."""
     from resight import recipe as recipes
     from resight.collection import open_collection
-    from resight.collection.engines import list_local
 
     opened = open_collection(path, must_exist=True, engine=engine)
-    for name in list_local(opened.recipe, engine):
-        print(f"the index {name!r} stays on this machine: in shards its answers would not be the same", file=sys.stderr)
+    tell_local(opened.recipe, engine)
     if not settings:
         return opened
     table = recipes.to_table(opened.recipe)
@@ -97,6 +95,14 @@ def open_to_search(path: Path, settings: list[str] | None, engine: str = "local"
     wanted = recipes.parse(table)
     recipes.refuse_idle_index(wanted, settings)
     return open_collection(path, wanted, must_exist=True, engine=engine)
+
+
+def tell_local(recipe: Recipe, engine: str) -> None:
+    """Which indexes an engine does not take over."""
+    from resight.collection.engines import list_local
+
+    for name in list_local(recipe, engine):
+        print(f"the index {name!r} stays on this machine: in shards its answers would not be the same", file=sys.stderr)
 
 
 def print_hits(title: str, hits: tuple[Hit, ...]) -> None:

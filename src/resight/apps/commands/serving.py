@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from resight.apps.commands.searching import tell_local
 from resight.errors import InputError
 from resight.places import is_remote
 
@@ -56,6 +57,7 @@ def serve(
     from resight.apps.service.server import listen
     from resight.apps.service.server import serve as run
     from resight.apps.service.settings import LOOPBACK, ServiceSettings, count_cores
+    from resight.collection import description
 
     keys = read_keys(key_file)
     is_local = host in LOOPBACK
@@ -68,6 +70,8 @@ def serve(
         )
     check_folders(collections, [folder for folder in (reports, training) if folder], review or [])
     check_engine(engine, processes)
+    for path in collections:
+        tell_local(description.read(path).recipe, engine)
     with listen(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
         settings = ServiceSettings(

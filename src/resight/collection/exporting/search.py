@@ -15,14 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 from resight.collection import CALIBRATION, Answer, Collection, Image, View
-from resight.collection.answer import list_hits
+from resight.collection.answer import check_count, make_answer
 from resight.collection.exporting.filters import translate
 from resight.collection.exporting.opening import name_export, open_engine
 from resight.collection.exporting.plan import GLOBAL, TOKENS, Plan, check_spaces, make_plan, require_complete
 from resight.collection.exporting.points import read_record
 from resight.collection.placing import read_positions
 from resight.collection.view import Near
-from resight.errors import InputError
 from resight.index.points.place import Ask, Found, Place
 from resight.search import calibration as calibrations
 from resight.search import filters
@@ -61,8 +60,7 @@ def ask_export(
     near: Near | None = None,
 ) -> Answer:
     """Like `ask_engine`, of a place that stays open."""
-    if k < 1:
-        raise InputError("cannot give that many answers", expected="k of 1 or more", actual=f"k = {k}")
+    check_count(k)
     plan = require_complete(place)
     check_spaces(plan, make_plan(collection), place)
     condition = translate(filters.parse(where, near), plan.kinds)
@@ -103,9 +101,7 @@ def _answer(
     likely = list_best(ranking)
     position = estimate_position(ranking, read_positions(records[name] for name in likely))
     ranking = replace(ranking, ids=ranking.ids[:k], scores=ranking.scores[:k])
-    ranking = _locate(query, ranking, view)
-    hits = tuple(list_hits(ranking, records))
-    return Answer(query, ranking, hits, position, sizes={hit.id: records[hit.id].size for hit in hits})
+    return make_answer(query, _locate(query, ranking, view), records, position)
 
 
 def _rank(collection: Collection, plan: Plan, query: Query, found: Sequence[Found]) -> Ranking:

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,7 @@ class Keeper:
         self._job = job
         self._kept: list[Replicas] = []
         self._gone: deque[Replicas] = deque()
+        self._told: dict[str, str] = {}  # what went wrong last, of what
         self._woken = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -91,19 +93,31 @@ class Keeper:
                 return
 
     def _look_after(self) -> None:
+        """One index that cannot be placed, as its files are gone, is no harm to the others."""
+        self._try("the cluster", self._look_for_hosts)
+        for replicas in list(self._kept):
+            self._try(f"the shards of {replicas.folder}", replicas.arrange)
+
+    def _look_for_hosts(self) -> None:
+        self.pool.check()
+        self.pool.refresh()
+
+    def _try(self, what: str, do: Callable[[], None]) -> None:
+        """Tell what goes wrong once, however often a search that waits for it wakes us."""
         try:
-            self.pool.check()
-            self.pool.refresh()
-            for replicas in list(self._kept):
-                replicas.arrange()
+            do()
+            self._told.pop(what, None)
         except (ResightError, ray.exceptions.RayError, OSError) as error:
-            log.warning("shards could not be placed, and will be tried again: %s", error)
+            if self._told.get(what) != str(error):
+                log.warning("%s could not be seen to, and will be tried again: %s", what, error)
+            self._told[what] = str(error)
 
     def _let_go(self) -> None:
         while self._gone:
             replicas = self._gone.popleft()
             if replicas in self._kept:
                 self._kept.remove(replicas)
+            self._told.pop(f"the shards of {replicas.folder}", None)
             replicas.drop_all()
 
     def _end(self) -> bool:

@@ -29,7 +29,7 @@ class Replicas:
         self.manifest = manifest
         self.pool = pool
         self.replication = replication
-        self._folder = folder.absolute()
+        self.folder = folder.absolute()
         self._always_fetch = always_fetch
         self._key = uuid.uuid4().hex
         # Two indexes with the same files prefer the same nodes, and two shards of one index others.
@@ -75,7 +75,7 @@ class Replicas:
         reasons = [error.problem for _, error in self._full.values()]
         reasons += [error.problem for error in self.pool.refused.values()]
         return ClusterError(
-            f"no node holds shard {', '.join(map(str, bare)) or '?'} of {self._folder}",
+            f"no node holds shard {', '.join(map(str, bare)) or '?'} of {self.folder}",
             expected=f"a node of the cluster that can open or fetch it; {len(self.pool.list())} answer",
             actual="; ".join(reasons) or "those that held it are lost, and no other has taken it yet",
             fix="see `ray status`; add a node, or free disk space on one",
@@ -112,14 +112,14 @@ class Replicas:
         return again
 
     def _begin_hold(self, shard: int, host: Host) -> ray.ObjectRef[Any]:
-        folder = None if self._always_fetch else locate_shard(self._folder, shard)
+        folder = None if self._always_fetch else locate_shard(self.folder, shard)
         arguments = self.name_key(shard), self.manifest.inner, self.manifest.shards[shard], folder
         reference: ray.ObjectRef[Any] = host.begin("hold", *arguments)
         return reference
 
     def _send(self, number: int, host: Host) -> ResightError | None:
         """The files of a shard to a host that does not see them, one piece after the other."""
-        shard, folder = self.manifest.shards[number], locate_shard(self._folder, number)
+        shard, folder = self.manifest.shards[number], locate_shard(self.folder, number)
         error: ResightError | None = host.call("prepare", shard)
         for file in shard.files:
             with (folder / file.name).open("rb") as opened:
