@@ -1,5 +1,6 @@
 """One Ray cluster for all tests of a session: this machine alone, with a few logical CPUs."""
 
+import gc
 import logging
 import os
 import warnings
@@ -34,3 +35,4 @@ def ray_cluster() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ray.shutdown()
+        gc.collect()  # what it leaves open is not laid to the next test

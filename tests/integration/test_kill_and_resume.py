@@ -17,10 +17,15 @@ import sys
 import resight
 from resight.collection import adding
 adding.SMALLEST_BATCH = 4
-photos = resight.open(sys.argv[2])
+photos = resight.open(sys.argv[2], "sift")
 print("ready", flush=True)
 photos.add(sys.argv[1], progress=lambda done, total: print(done, flush=True))
 """
+
+
+def open_plain(path: Path) -> resight.Collection:
+    """Without a network: what is killed here is the writing."""
+    return resight.open(path, "sift")
 
 
 def start_adding(folder: Path, collection: Path) -> subprocess.Popen[str]:
@@ -53,16 +58,16 @@ def test_killed_three_times_and_resumed_it_is_the_collection_that_it_would_have_
     for new in (int(moment) for moment in rng.integers(0, 4, 3)):
         moment = (stored + new, float(rng.uniform(0, 0.1)))  # what is there already is reported once each
         reported = kill_after(start_adding(tmp_path / "photos", killed), *moment)
-        stored = len(resight.open(killed))
+        stored = len(open_plain(killed))
         assert stored >= reported, f"lost after a kill at {moment}"
-    report = resight.open(killed).add(tmp_path / "photos")
+    report = open_plain(killed).add(tmp_path / "photos")
     assert (report.added, report.updated, report.unchanged, report.skipped) == (60 - stored, 0, stored, ())
 
-    whole = resight.open(tmp_path / "whole.resight")
+    whole = open_plain(tmp_path / "whole.resight")
     whole.add(tmp_path / "photos")
-    check_equal(resight.open(killed), whole)
+    check_equal(open_plain(killed), whole)
     query = write_jpeg(tmp_path / "query.jpg", draw_scene(33, 160, 120))
-    assert resight.open(killed).search(query) == whole.search(query)
+    assert open_plain(killed).search(query) == whole.search(query)
 
 
 def check_equal(first: resight.Collection, second: resight.Collection) -> None:
@@ -82,7 +87,7 @@ def check_equal(first: resight.Collection, second: resight.Collection) -> None:
 
 def test_a_reader_finds_its_way_while_another_process_adds(tmp_path: Path) -> None:
     query = write_jpeg(tmp_path / "first.jpg", draw_scene(99, 160, 120))
-    photos = resight.open(tmp_path / "c.resight")
+    photos = open_plain(tmp_path / "c.resight")
     photos.add(query)
     write_scenes(tmp_path / "more", 24, size=(160, 120))
     process = start_adding(tmp_path / "more", tmp_path / "c.resight")

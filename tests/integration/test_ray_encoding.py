@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from running import run
 from scenes import draw_scene, write_jpeg, write_scenes
-from test_kill_and_resume import check_equal, kill_after
+from test_kill_and_resume import check_equal, kill_after, open_plain
 
 import resight
 from resight.collection import ray_encoding, ray_worker
@@ -31,7 +31,8 @@ import resight
 from resight.collection import ray_encoding
 ray_encoding.SMALLEST_BLOCK = ray_encoding.LARGEST_BLOCK = 4
 ray_encoding.COMMIT_SECONDS = 0
-resight.open(sys.argv[2]).add(sys.argv[1], engine=sys.argv[3], progress=lambda done, total: print(done, flush=True))
+photos = resight.open(sys.argv[2], "sift")
+photos.add(sys.argv[1], engine=sys.argv[3], progress=lambda done, total: print(done, flush=True))
 """
 
 
@@ -48,14 +49,14 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> resight.Collection:
     """What one machine makes of them."""
-    collection = resight.open(tmp_path_factory.mktemp("whole") / "whole.resight")
+    collection = open_plain(tmp_path_factory.mktemp("whole") / "whole.resight")
     collection.add(photos)
     return collection
 
 
-def test_the_cluster_makes_the_same_collection_and_the_same_report(
-    photos: Path, whole: resight.Collection, tmp_path: Path
-) -> None:
+def test_the_cluster_makes_the_same_collection_and_the_same_report(photos: Path, tmp_path: Path) -> None:
+    whole = resight.open(tmp_path / "whole.resight")
+    whole.add(photos)
     seen: list[tuple[int, int]] = []
     spread = resight.open(tmp_path / "spread.resight")
     report = spread.add(photos, engine="ray", progress=lambda done, total: seen.append((done, total)))
@@ -71,13 +72,13 @@ def test_the_cluster_makes_the_same_collection_and_the_same_report(
 
 def test_what_has_changed_is_replaced_and_the_rest_is_left_alone(photos: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(photos, tmp_path / "photos"))
-    collection = resight.open(tmp_path / "c.resight")
+    collection = open_plain(tmp_path / "c.resight")
     collection.add(folder)
     write_jpeg(folder / "scene_03.jpg", draw_scene(77, 160, 120))
     write_jpeg(folder / "scene_77.jpg", draw_scene(78, 160, 120))
     report = collection.add(folder, engine="ray")
     assert (report.added, report.updated, report.unchanged, len(report.skipped)) == (1, 1, 39, 2)
-    anew = resight.open(tmp_path / "anew.resight")
+    anew = open_plain(tmp_path / "anew.resight")
     anew.add(folder)
     check_equal(collection, anew)
 
@@ -86,7 +87,7 @@ def test_files_of_one_name_in_two_folders_get_the_ids_that_they_get_on_one_machi
     sources = [tmp_path / "a", tmp_path / "b", tmp_path / "a" / "scene_00.jpg"]
     write_scenes(tmp_path / "a", 2, size=(160, 120))
     write_scenes(tmp_path / "b", 2, size=(160, 120))
-    alone, spread = resight.open(tmp_path / "alone.resight"), resight.open(tmp_path / "spread.resight")
+    alone, spread = open_plain(tmp_path / "alone.resight"), open_plain(tmp_path / "spread.resight")
     assert spread.add(*sources, engine="ray") == alone.add(*sources)
     assert sorted(record.id for record in spread.records()) == [
         "b/scene_00.jpg",
@@ -105,12 +106,12 @@ def test_the_driver_killed_and_run_again_it_is_the_collection_that_it_would_have
     killed = tmp_path / "killed.resight"
     words = [sys.executable, "-W", "ignore", "-c", ADD, str(photos), str(killed), engine]
     reported = kill_after(subprocess.Popen(words, stdout=subprocess.PIPE, text=True), lines=3, pause=0.0)
-    stored = len(resight.open(killed))
+    stored = len(open_plain(killed))
     assert 0 < stored < 40, "the test needs to kill it earlier or later"
     assert stored >= reported - 2  # the two that were skipped
-    report = resight.open(killed).add(photos, engine="ray")
+    report = open_plain(killed).add(photos, engine="ray")
     assert (report.added, report.updated, report.unchanged) == (40 - stored, 0, stored)
-    check_equal(resight.open(killed), whole)
+    check_equal(open_plain(killed), whole)
 
 
 def test_a_node_of_another_version_is_named_with_both_versions(
@@ -119,7 +120,7 @@ def test_a_node_of_another_version_is_named_with_both_versions(
     newer = {**tell_versions(), "resight": "99.0"}
     monkeypatch.setattr("resight.ray_cluster.tell_versions", lambda: newer)  # in this process, not on the nodes
     with pytest.raises(ClusterError) as caught:
-        resight.open(tmp_path / "c.resight").add(photos, engine="ray")
+        open_plain(tmp_path / "c.resight").add(photos, engine="ray")
     assert "runs another version" in caught.value.problem
     assert caught.value.expected == "resight 99.0, as here"
     assert caught.value.actual == f"resight {metadata.version('resight')}"
@@ -147,7 +148,7 @@ def test_a_worker_that_does_not_fit_says_so_and_names_its_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], problem: str
 ) -> None:
     monkeypatch.setattr(ray_worker, "PAUSE", 0.0)
-    job = replace(make_job(resight.open(tmp_path / "c.resight")), **change)
+    job = replace(make_job(open_plain(tmp_path / "c.resight")), **change)
     failure = work(job, Block(0, (ImageRef("a", tmp_path / "a.jpg"),), True)).failure
     assert failure is not None
     assert isinstance(failure.error, ClusterError)
@@ -172,14 +173,14 @@ def test_a_block_that_a_full_node_could_not_write_is_written_by_another(
                 yield work(job, block)  # Ray repeats a task whose result was lost
 
     monkeypatch.setattr(ray_encoding, "encode", encode)
-    collection = resight.open(tmp_path / "c.resight")
+    collection = open_plain(tmp_path / "c.resight")
     assert collection.add(photos, engine="ray").added == 40
     assert excluded == [[], ["id of full"]]
     check_equal(collection, whole)
 
 
 def test_workers_are_kept_off_a_node_that_cannot_write(photos: Path, tmp_path: Path) -> None:
-    job = make_job(resight.open(tmp_path / "c.resight"))
+    job = make_job(open_plain(tmp_path / "c.resight"))
     block = Block(0, (ImageRef("a", photos / "scene_01.jpg"),), True)
     (outcome,) = ray_encoding.encode([block], job, ["0" * 56])
     assert outcome.failure is None
@@ -197,7 +198,7 @@ def test_when_no_node_can_write_it_is_a_storage_error_and_what_was_committed_sta
             yield Outcome(block.number, failure=Failure(f"n{len(without)}", node, "StorageError", "full", "", "", ""))
 
     monkeypatch.setattr(ray_encoding, "encode", encode)
-    collection = resight.open(tmp_path / "c.resight")
+    collection = open_plain(tmp_path / "c.resight")
     with pytest.raises(StorageError, match="node n0: full"):
         collection.add(photos, engine="ray")
     stored = len(collection)
@@ -208,7 +209,9 @@ def test_when_no_node_can_write_it_is_a_storage_error_and_what_was_committed_sta
 
 
 def test_the_command_takes_an_engine(photos: Path, tmp_path: Path) -> None:
-    answer = run("index", photos, "--into", tmp_path / "c.resight", "--engine", "ray", "--json").answer
+    answer = run(
+        "index", photos, "--into", tmp_path / "c.resight", "--recipe", "sift", "--engine", "ray", "--json"
+    ).answer
     assert (answer["images"], answer["added"], len(answer["skipped"])) == (40, 40, 2)
 
 
@@ -223,6 +226,6 @@ def test_an_engine_that_cannot_be_used_leaves_no_collection(photos: Path, tmp_pa
 
 
 def test_one_writer_at_a_time_holds_for_the_cluster_too(photos: Path, tmp_path: Path) -> None:
-    collection = resight.open(tmp_path / "c.resight")
+    collection = open_plain(tmp_path / "c.resight")
     with writer_lock(tmp_path / "c.resight"), pytest.raises(CollectionBusy):
         collection.add(photos, engine="ray")
