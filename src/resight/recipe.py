@@ -12,8 +12,9 @@
     name = "geometry"
 
 Recipes that come with the package are found by name ("sift", "craterbench/backbones"), a recipe of one's own by its
-path. `overrides` are `key=value` strings with dotted keys ("branches.0.encoder.features=2000", "index=hnsw"); see
-recipe_overrides.py. A recipe may hold rows and alternatives, and then stands for many; see recipe_alternatives.py.
+path; `{here}/` at the start of a string is the folder that its file lies in (recipe_places.py). `overrides` are
+`key=value` strings with dotted keys ("branches.0.encoder.features=2000", "index=hnsw"); see recipe_overrides.py. A
+recipe may hold rows and alternatives, and then stands for many; see recipe_alternatives.py.
 """
 
 import copy
@@ -27,6 +28,7 @@ from typing import Any
 from resight.errors import RecipeError
 from resight.recipe_alternatives import BEFORE_LABEL, expand
 from resight.recipe_overrides import apply, reaches
+from resight.recipe_places import find_files
 from resight.recipe_tables import KEYS, parse, read_choice, to_table
 from resight.types import Choice, Recipe
 
@@ -146,7 +148,7 @@ def _read(source: str | Path) -> dict[str, Any]:
     if not (path.suffix == ".toml" and path.is_file()):
         path, name = shipped_path(str(source)), str(source)
     try:
-        return {"name": name, **tomllib.loads(path.read_text(encoding="utf-8"))}
+        return find_files({"name": name, **tomllib.loads(path.read_text(encoding="utf-8"))}, path.parent)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(
             f"{path} is not valid TOML", actual=str(error), fix="correct the line that it names"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resight.recipe import to_table
+from resight.recipe_places import name_files
 from resight.types import Recipe
 from resight.whole_files import write_whole
 
@@ -14,9 +15,9 @@ BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def write_recipe(recipe: Recipe, path: Path, remark: str) -> None:
-    """`remark` becomes the first line, as a comment."""
+    """`remark` becomes the first line, as a comment. Files beside the recipe are named so that all can be moved."""
     lines = [f"# {' '.join(remark.split())}"]
-    for key, value in to_table(recipe).items():
+    for key, value in name_files(to_table(recipe), path.parent).items():
         if key == "branches":
             lines += ["branches = [", *(f"    {format_value(branch)}," for branch in value), "]"]
         elif value not in (None, [], ()):

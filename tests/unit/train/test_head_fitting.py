@@ -135,3 +135,17 @@ def test_a_written_recipe_is_read_as_the_same(tmp_path: Path) -> None:
     write_recipe(recipe, tmp_path / "recipe.toml", "why\nit is so")
     assert recipes.load(tmp_path / "recipe.toml") == recipe
     assert (tmp_path / "recipe.toml").read_text().startswith("# why it is so\n")
+
+
+def test_a_recipe_is_moved_with_the_files_beside_it(tmp_path: Path) -> None:
+    def name_head(folder: Path) -> Recipe:
+        transforms = (
+            Choice("head", {"file": str(folder / "head.safetensors")}),
+            Choice("head", {"file": "/else/where"}),
+        )
+        return Recipe("mine", (Branch(Choice("sift"), Choice("pooled"), transforms),))
+
+    (tmp_path / "old").mkdir()
+    write_recipe(name_head(tmp_path / "old"), tmp_path / "old" / "recipe.toml", "")
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert recipes.load(tmp_path / "new" / "recipe.toml") == name_head(tmp_path / "new")
