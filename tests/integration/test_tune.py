@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import run
+from running import Ran, run
 from scenes import draw_scene, write_jpeg
 
 RECIPE = """
@@ -34,11 +34,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_grid_is_measured_beside_the_exact_index(folder: Path) -> None:
-    ran = run(
+@pytest.fixture(scope="module")
+def tuned(folder: Path) -> Ran:
+    """A data set that was tuned on; its images are kept as c.resight."""
+    return run(
         "tune", folder / "r.toml", "--data", folder / "views.csv", "--keep", folder / "c.resight", "--m", "4,7",
         "--nprobe", "1,8", "-k", 5, "--json", folder / "t.json", "--html", folder / "t.html",
     )  # fmt: skip
+
+
+def test_a_grid_is_measured_beside_the_exact_index(folder: Path, tuned: Ran) -> None:
+    ran = tuned
     assert ran.code == 0, ran.err
     values = json.loads((folder / "t.json").read_text())
     labels = [row["label"] for row in values["rows"]]
@@ -53,6 +59,7 @@ def test_a_grid_is_measured_beside_the_exact_index(folder: Path) -> None:
     assert "ap against bytes an image" in (folder / "t.html").read_text()
 
 
+@pytest.mark.usefixtures("tuned")
 def test_a_collection_is_asked_about_itself(folder: Path) -> None:
     grid = ("--m", 4, "--nprobe", 8, "--json", folder / "u.json")
     ran = run("tune", folder / "c.resight", "--sample", 3, "-k", 4, *grid)
@@ -67,6 +74,7 @@ def test_a_collection_is_asked_about_itself(folder: Path) -> None:
     assert json.loads((folder / "u.json").read_text())["rows"][0]["evaluation"]["queries"] == 1
 
 
+@pytest.mark.usefixtures("tuned")
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [

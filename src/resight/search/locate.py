@@ -17,6 +17,7 @@ from resight.search.token_support import find_supported_box, find_token_branch, 
 from resight.types import Box, Match, Query, Ranking
 
 BY_TOKENS = 30
+DECIMALS = 3  # of a pixel: the last bits of a fitted transform depend on where its points lie in memory
 
 Sizes = Callable[[Sequence[str]], Mapping[str, tuple[int, int]]]  # ids → width, height of the originals
 
@@ -46,6 +47,7 @@ def locate(query: Query, ranking: Ranking, gallery: Gallery, sizes: Sizes, by_to
 def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
     """The box in the image, or None when nothing of it lies inside."""
     points = map_points(match.transform, corners(outline)) if match.model == "homography" else match.points[:, 2:]
+    points = np.round(points, DECIMALS)
     low = np.clip(points.min(axis=0), 0, size)
     high = np.clip(points.max(axis=0), 0, size)
     if not (high > low).all():
