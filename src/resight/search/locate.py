@@ -47,9 +47,7 @@ def locate(query: Query, ranking: Ranking, gallery: Gallery, sizes: Sizes, by_to
 def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
     """The box in the image, or None when nothing of it lies inside."""
     points = map_points(match.transform, corners(outline)) if match.model == "homography" else match.points[:, 2:]
-    points = np.round(points, DECIMALS)
-    low = np.clip(points.min(axis=0), 0, size)
-    high = np.clip(points.max(axis=0), 0, size)
+    low, high = (np.clip(np.round(side, DECIMALS), 0, size) for side in (points.min(axis=0), points.max(axis=0)))
     if not (high > low).all():
         return None
     return float(low[0]), float(low[1]), float(high[0]), float(high[1])
