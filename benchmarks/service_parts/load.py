@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpx
-
+from resight.apps.service.settings import count_cores
 from service_parts.arrivals import Asked, run_closed_loop, run_open_loop
 from service_parts.queries import list_photos, read_queries
 from service_parts.server import Server
@@ -66,10 +65,8 @@ def probe(server: Server, queries: Sequence[tuple[str, bytes]]) -> tuple[float, 
     """The median time of one client alone, and how many searches a second the server gives to several."""
     run_closed_loop(server.address, queries, 1, 5.0)  # warm up
     alone = percentile(run_closed_loop(server.address, queries, 1, ALONE), 50)
-    health = httpx.get(f"{server.address}/api/health").json()
-    workers = int(health.get("workers", 2))
     began = time.monotonic()
-    many = run_closed_loop(server.address, queries, 2 * workers, PROBE)
+    many = run_closed_loop(server.address, queries, 2 * count_cores(), PROBE)
     return alone, sum(one.status == 200 for one in many) / (time.monotonic() - began)
 
 

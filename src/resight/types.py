@@ -31,6 +31,7 @@ class ImageRef:
     box: Box | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)  # label, lat, lon, set, …
     listed: tuple[int, int] | None = field(default=None, compare=False)  # bytes and modified_ns, where a listing tells
+    unsaid: frozenset[str] = frozenset()  # attributes that it is to have none of, whatever the file's own EXIF says
 
 
 @dataclass(frozen=True)

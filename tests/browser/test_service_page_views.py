@@ -1,5 +1,6 @@
 """The other views of the page, and what holds for all of them: adding, the keyboard, refusals, axe, widths, weight."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ def test_images_are_added_by_dropping_edited_and_deleted(visit: Callable[..., An
     page.keyboard.press("Escape")
     shown = page.request.get(page.url.split("#")[0] + "api/images?where=year%3E2000").json()
     assert [image["attributes"]["year"] for image in shown["images"]] == [2001]
+    check_that_untouched_values_stay(page, shown["images"][0]["id"])
     page.locator(".tile", has_text="stranger").get_by_role("checkbox").check()
     page.get_by_role("button", name="Delete", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
@@ -152,3 +154,18 @@ def test_nothing_is_wider_than_the_screen(visit: Callable[..., Any], width: int)
 
 def test_the_page_weighs_less_than_300_kilobytes() -> None:
     assert sum(file.stat().st_size for file in WEB.rglob("*") if file.is_file()) < 300_000
+
+
+def check_that_untouched_values_stay(page: Any, name: str) -> None:
+    given = {"code": "007", "said": "true", "notes": "two\nlines", "year": 2001}
+    address = page.url.split("#")[0] + f"api/image?id={name}"
+    job = page.request.put(address, multipart={"attributes": json.dumps(given)}).json()["job"]
+    events = page.url.split("#")[0] + f"api/jobs/{job['id']}/events"
+    page.request.get(events)  # ends with the job
+    page.reload()
+    page.locator(".tile", has_text="stranger").locator(".tile-open").click()
+    page.get_by_label("Value of year").fill("2002")
+    page.get_by_role("button", name="Save attributes").click()
+    page.get_by_text("Attributes stored").first.wait_for(timeout=WAIT)
+    assert page.request.get(address).json()["attributes"] == {**given, "year": 2002}
+    page.keyboard.press("Escape")

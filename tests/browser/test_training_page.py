@@ -1,6 +1,7 @@
 """The curves of a training in a real browser, while it runs."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_steps(curves, 1, 4)
     with curves.open("a") as opened:
         opened.write(json.dumps({"step": 4, "epoch": 0, "validation": 0.5, "seconds": 5.0}) + '\n{"step": 5, "los')
+    (made / "runs" / "bad" / "all").mkdir(parents=True)
+    bad = made / "runs" / "bad" / "all" / "curves.jsonl"
+    write_steps(bad, 1, 1)
+    bad.write_text(bad.read_text() + json.dumps({**json.loads(bad.read_text()), "step": 2, "loss": math.nan}) + "\n")
     return made
 
 
@@ -41,11 +46,12 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def test_the_service_lists_trainings_and_gives_whole_lines(address: str) -> None:
-    (training,) = httpx.get(f"{address}/api/trainings").json()
-    assert training["name"] == "moon/all"
+    assert {training["name"] for training in httpx.get(f"{address}/api/trainings").json()} == {"moon/all", "bad/all"}
     curves = httpx.get(f"{address}/api/trainings/curves", params={"name": "moon/all"}).json()
     assert (curves["steps"], curves["losses"]) == ([1, 2, 3, 4], [8, 4, pytest.approx(8 / 3), 2])
     assert (curves["validated"], curves["validations"], curves["epoch"]) == ([4], [0.5], 1)
+    bad = httpx.get(f"{address}/api/trainings/curves", params={"name": "bad/all"}).json()
+    assert bad["losses"] == [8, None]
     assert httpx.get(f"{address}/api/trainings/curves", params={"name": "../scenes.resight"}).status_code == 404
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import shutil
 from collections.abc import Iterator
 from importlib import metadata
@@ -15,6 +16,7 @@ from PIL import Image
 from scenes import draw_scene, write_jpeg
 
 import resight
+from resight.apps.service import logs
 from resight.apps.service.app import create_app
 from resight.apps.service.keys import make_key
 from resight.apps.service.settings import ServiceSettings
@@ -298,3 +300,37 @@ def test_the_description_names_every_route_with_its_errors(client: TestClient) -
     fields = paths["/api/search"]["post"]["requestBody"]["content"]
     assert list(fields) == ["multipart/form-data"]
     assert {"400", "401", "404", "413", "415", "422", "429", "503"} <= set(paths["/api/search"]["post"]["responses"])
+
+
+def test_what_goes_wrong_is_logged_with_the_id_that_the_client_is_told(
+    served: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("resight.apps.service.routes.images.tell_record", fail)
+    loggers = logging.getLogger("resight")
+    before = (loggers.handlers, loggers.propagate)
+    logs.set_up("json")
+    try:
+        with open_service(served) as client:
+            answer = client.get("/api/image", params={"id": "scene_03.jpg"})
+    finally:
+        loggers.handlers, loggers.propagate = before
+    assert answer.status_code == 500
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+    (told,) = [line for line in lines if "trace" in line]
+    assert told["request_id"] == answer.json()["request_id"]
+
+
+def test_a_refusal_too_may_be_read_by_the_sites_that_are_named(served: Path) -> None:
+    with open_service(served, keys=(make_key("anna", LONG),), cors=("https://shop.example",)) as client:
+        refused = client.get("/api/images", headers={"Origin": "https://shop.example"})
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "https://shop.example")
+
+
+def test_a_session_behind_a_proxy_that_speaks_tls_is_for_tls_alone(served: Path) -> None:
+    with open_service(served, keys=(make_key("anna", LONG),)) as client:
+        for headers, secure in (({}, False), ({"X-Forwarded-Proto": "https"}, True)):
+            cookie = client.post("/api/session", json={"key": LONG}, headers=headers).headers["set-cookie"]
+            assert ("Secure" in cookie) == secure

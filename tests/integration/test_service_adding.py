@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from PIL import Image
-from scenes import draw_scene
+from scenes import draw_scene, write_jpeg
 from starlette.testclient import TestClient
 
 import resight
@@ -343,3 +343,21 @@ def find_adder(folder: Path) -> int:
             return int(json.loads((folder / "uploads" / "writer.lock").read_text())["pid"])
         time.sleep(0.001)
     raise AssertionError("nobody adds")
+
+
+def test_a_position_that_an_update_leaves_out_is_gone(client: TestClient, folder: Path, tmp_path: Path) -> None:
+    """Also where the file's own EXIF tells it."""
+    image = write_jpeg(tmp_path / "placed.jpg", draw_scene(30, 160, 120), position=(48.5, 2.5))
+    finish(client, client.post("/api/images", files={"images": ("placed.jpg", image.read_bytes())}))
+    (record,) = resight.open(folder).records(["placed.jpg"])
+    assert record.attributes["lat"] == pytest.approx(48.5)
+    form = {"attributes": (None, '{"label": "x"}')}
+    assert finish(client, client.put("/api/image", params={"id": "placed.jpg"}, files=form))["updated"] == 1
+    (record,) = resight.open(folder).records(["placed.jpg"])
+    assert dict(record.attributes) == {"label": "x"}
+
+
+def test_attributes_that_no_text_can_hold_are_refused_in_words(client: TestClient) -> None:
+    refused = send(client, [40], attributes='{"\\ud800": {}}')
+    assert refused.status_code == 400
+    assert "problem" in refused.json()["error"]

@@ -82,3 +82,19 @@ def list_processes(address: str) -> set[str]:
     with ThreadPoolExecutor(8) as many:
         pages = list(many.map(lambda _: httpx.get(f"{address}/metrics", timeout=PATIENCE).text, range(40)))
     return {line for page in pages for line in page.splitlines() if line.startswith("resight_process_info")}
+
+
+def test_workers_stop_when_whoever_started_them_was_killed(served: Path) -> None:
+    with serve(served, options=("--processes", "2", "--workers", "1")) as server:
+        server.process.kill()
+        for _ in range(600):
+            try:
+                httpx.get(f"{server.address}/api/health", timeout=5)
+            except httpx.HTTPError:
+                break
+            threading.Event().wait(0.1)
+        else:
+            raise AssertionError("somebody still answers")
+        port = int(server.address.rpartition(":")[2])
+        with serve(served, options=("--port", str(port))) as again:
+            assert again.address == server.address

@@ -30,7 +30,8 @@ class KnownImage:
     def says(self, ref: ImageRef) -> bool:
         """Are the attributes those of the source? A position may have come from the image's own EXIF."""
         told = describe(ref)
-        return told == {name: value for name, value in self.attributes.items() if name in told or name not in EXIF}
+        exif = set(EXIF) - ref.unsaid - set(told)
+        return told == {name: value for name, value in self.attributes.items() if name not in exif}
 
 
 class KnownImages:

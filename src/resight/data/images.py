@@ -76,10 +76,11 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 
 def _assemble(ref: ImageRef, data: bytes, decoded: Decoded, modified_ns: int) -> Picture:
-    if decoded.position and not {"lat", "lon"} & set(ref.attributes):
+    said = ref.unsaid.union(ref.attributes)
+    if decoded.position and not {"lat", "lon"} & said:
         lat, lon = decoded.position
         ref = replace(ref, attributes={**ref.attributes, "lat": lat, "lon": lon})
-    if decoded.heading is not None and "heading" not in ref.attributes:
+    if decoded.heading is not None and "heading" not in said:
         ref = replace(ref, attributes={**ref.attributes, "heading": decoded.heading})
     return Picture(ref, decoded.pixels, decoded.size, hashlib.sha256(data).hexdigest(), len(data), modified_ns)
 

@@ -27,7 +27,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app = app
         self._settings = settings
-        self._rate = RateLimit(settings.rate / settings.processes)
+        self._rate = RateLimit(settings.rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -103,7 +103,7 @@ def check_origin(method: str, headers: Headers, settings: ServiceSettings) -> No
     origin = headers.get("origin")
     if method in SAFE or origin is None or origin in settings.cors:
         return
-    if urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+    if _read_host(origin) != headers.get("host", "").lower():
         raise Refusal(
             403,
             "requests from pages of other sites are refused",
@@ -111,6 +111,13 @@ def check_origin(method: str, headers: Headers, settings: ServiceSettings) -> No
             actual=origin[:80],
             fix="call the service from its own page, or from a program",
         )
+
+
+def _read_host(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _find_key(connection: HTTPConnection, settings: ServiceSettings) -> Key | None:

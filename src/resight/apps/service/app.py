@@ -10,7 +10,7 @@ from fastapi.middleware.cors import CORSMiddleware
 
 from resight.apps.service import contract, refusals
 from resight.apps.service.access import Guard
-from resight.apps.service.bodies import BodyLimit
+from resight.apps.service.bodies import BodyLimit, FormLimit
 from resight.apps.service.routes import (
     adding,
     collections,
@@ -60,8 +60,10 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     for module in ROUTES:
         app.include_router(module.router(service))
     # The last one added is the outermost.
+    app.add_middleware(FormLimit, at_once=settings.places + UPLOADS)
     app.add_middleware(Guard, settings=settings)
-    app.add_middleware(BodyLimit, most=settings.max_upload_bytes, at_once=settings.places + UPLOADS)
+    app.add_middleware(BodyLimit, most=settings.max_upload_bytes)
+    app.add_middleware(Tracing, metrics=service.metrics, log=settings.log)
     if settings.cors:
         app.add_middleware(
             CORSMiddleware,
@@ -70,6 +72,5 @@ def create_app(settings: ServiceSettings) -> FastAPI:
             allow_headers=["Authorization", "X-API-Key", "X-Request-ID"],
             expose_headers=["X-Request-ID", "Retry-After"],
         )
-    app.add_middleware(Tracing, metrics=service.metrics, log=settings.log)
     app.openapi()  # made now: requests are held to it
     return app

@@ -1,7 +1,7 @@
-"""How large a body may be, how slowly it may come, and how many at once: counted while it arrives.
+"""How large a body may be, how slowly it may come, and how many forms at once: counted while they arrive.
 
 A body that is refused is still read for a moment, and thrown away: a client that is writing would else see a broken
-connection in place of the answer.
+connection in place of the answer. That costs nobody a place: only those who may ask at all are counted.
 """
 
 import asyncio
@@ -22,38 +22,40 @@ LINGER = 2.0  # seconds
 class BodyLimit:
     """Around the app: it never sees more than the limit."""
 
-    def __init__(self, app: ASGIApp, most: int, at_once: int, grace: float = GRACE) -> None:
+    def __init__(self, app: ASGIApp, most: int, grace: float = GRACE) -> None:
         self._app = app
         self._most = most
-        self._at_once = at_once
         self._grace = grace
-        self._forms = 0  # under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        headers = Headers(scope=scope)
-        is_form = headers.get("content-type", "").startswith("multipart/form-data")
-        body = _Body(receive, self._most if is_form else SMALL, self._grace)
-        self._forms += is_form
+        body = _Body(receive, self._most if _is_form(scope) else SMALL, self._grace)
         try:
-            self._check(headers, body)
+            length = Headers(scope=scope).get("content-length", "")
+            if length.isdecimal() and int(length) > body.most:
+                raise _refuse_size(body.most, int(length))
             await self._app(scope, body.receive, body.guard(send))
             if body.refusal is not None:
                 raise body.refusal
         except Refusal:
             await body.drain()
             raise
-        finally:
-            self._forms -= is_form
         return None
 
-    def _check(self, headers: Headers, body: "_Body") -> None:
-        """Before anything is read."""
-        length = headers.get("content-length", "")
-        if length.isdecimal() and int(length) > body.most:
-            raise _refuse_size(body.most, int(length))
-        if self._forms > self._at_once:
+
+class FormLimit:
+    """Around the app, behind whoever asks for keys: so many forms may be under way."""
+
+    def __init__(self, app: ASGIApp, at_once: int) -> None:
+        self._app = app
+        self._at_once = at_once
+        self._forms = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _is_form(scope):
+            return await self._app(scope, receive, send)
+        if self._forms >= self._at_once:
             raise Refusal(
                 429,
                 "too many uploads at once",
@@ -61,6 +63,11 @@ class BodyLimit:
                 fix="try again after the seconds in Retry-After",
                 retry_after=1,
             )
+        self._forms += 1
+        try:
+            return await self._app(scope, receive, send)
+        finally:
+            self._forms -= 1
 
 
 class _Body:
@@ -118,6 +125,10 @@ class _Body:
             actual=f"{self._received:,} bytes in {time.monotonic() - self._begin:.0f} s",
             fix="send it again over a better line, or reduce the image",
         )
+
+
+def _is_form(scope: Scope) -> bool:
+    return Headers(scope=scope).get("content-type", "").startswith("multipart/form-data")
 
 
 def _refuse_size(most: int, actual: int) -> Refusal:

@@ -1,6 +1,7 @@
 """Counts and times of this process, written as Prometheus reads them.
 
-Each process of a service has its own; the gauge `resight_process_info` names the one that answered.
+Each process of a service has its own. Where there are several, whoever asks meets one or the other: all they write then
+carries the label `process`, so that no count seems to fall.
 """
 
 import os
@@ -14,7 +15,8 @@ BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  
 
 
 class Metrics:
-    def __init__(self) -> None:
+    def __init__(self, processes: int = 1) -> None:
+        self._ours = {"process": str(os.getpid())} if processes > 1 else {}
         self._lock = threading.Lock()
         self._requests: dict[tuple[str, str, int], int] = defaultdict(int)
         self._times: dict[str, list[int]] = {}
@@ -32,12 +34,14 @@ class Metrics:
         """The page; `gauges` are values of now, by name."""
         with self._lock:
             counts = [
-                _sample("resight_requests_total", {"method": method, "route": route, "status": str(status)}, count)
+                self._sample("resight_requests_total", count, method=method, route=route, status=str(status))
                 for (method, route, status), count in sorted(self._requests.items())
             ]
             times = [line for route in sorted(self._times) for line in self._write_times(route)]
-        values = [line for name, value in gauges.items() for line in (f"# TYPE {name} gauge", _sample(name, {}, value))]
-        process = _sample("resight_process_info", {"pid": str(os.getpid())}, 1)
+        values = [
+            line for name, value in gauges.items() for line in (f"# TYPE {name} gauge", self._sample(name, value))
+        ]
+        process = self._sample("resight_process_info", 1, pid=str(os.getpid()))
         lines = [
             "# TYPE resight_requests_total counter",
             *counts,
@@ -53,10 +57,14 @@ class Metrics:
         lines, total = [], 0
         for bound, count in zip([*map(str, BOUNDS), "+Inf"], self._times[route], strict=True):
             total += count
-            lines.append(_sample("resight_request_seconds_bucket", {"route": route, "le": bound}, total))
-        lines.append(_sample("resight_request_seconds_sum", {"route": route}, self._seconds[route]))
-        lines.append(_sample("resight_request_seconds_count", {"route": route}, total))
+            lines.append(self._sample("resight_request_seconds_bucket", total, route=route, le=bound))
+        lines.append(self._sample("resight_request_seconds_sum", self._seconds[route], route=route))
+        lines.append(self._sample("resight_request_seconds_count", total, route=route))
         return lines
+
+    def _sample(self, name: str, value: float, **labels: str) -> str:
+        inside = ",".join(f'{label}="{_escape(text)}"' for label, text in {**labels, **self._ours}.items())
+        return f"{name}{{{inside}}} {_number(value)}" if inside else f"{name} {_number(value)}"
 
 
 def measure_memory() -> int:
@@ -66,11 +74,6 @@ def measure_memory() -> int:
     except (OSError, ValueError, IndexError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    inside = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
-    return f"{name}{{{inside}}} {_number(value)}" if inside else f"{name} {_number(value)}"
 
 
 def _number(value: float) -> str:

@@ -8,6 +8,7 @@ import hashlib
 import os
 import threading
 from bisect import bisect_left
+from collections.abc import Container
 from pathlib import Path
 
 from anyio.to_thread import run_sync
@@ -44,13 +45,13 @@ class PictureCache:
 
     async def _make(self, record: ImageRecord, side: int, decoders: DecoderPool, keep_metadata: bool) -> bytes:
         try:
-            return await decoders.shrink(lambda: images.read_file(record.path)[0], record.id, side, keep_metadata)
+            return await decoders.shrink(lambda: _read_same(record), record.id, side, keep_metadata)
         except ImageError as error:
             raise Refusal(
                 404,
                 "the file of this image cannot be shown",
                 expected="the file that was added to the collection",
-                actual="it is gone, or is no image any more",
+                actual="it is gone, or has changed",
                 fix="add the image again",
             ) from error
 
@@ -68,6 +69,15 @@ class PictureCache:
             self._size = self._measure() if self._size is None else self._size + len(data)
             if self._size > self._room:
                 self._size = self._shrink()
+
+    def remove_unused(self, stored: Container[str]) -> int:
+        """Forget pictures of content that no image has any more; gives how many there were."""
+        unused = [path for _, _, path in self._list() if path.name.partition("-")[0] not in stored]
+        for path in unused:
+            path.unlink(missing_ok=True)
+        with self._lock:
+            self._size = None
+        return len(unused)
 
     def _measure(self) -> int:
         return sum(size for _, size, _ in self._list())
@@ -92,6 +102,14 @@ class PictureCache:
                 continue
             found.append((status.st_mtime, status.st_size, path))
         return found
+
+
+def _read_same(record: ImageRecord) -> bytes:
+    """The file, if it is the one that was added: its picture is kept under that one's hash."""
+    data, _ = images.read_file(record.path)
+    if hashlib.sha256(data).hexdigest() != record.sha256:
+        raise ImageError(f"cannot show {record.id}: its file has changed")
+    return data
 
 
 def _read(path: Path) -> bytes | None:

@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from resight.apps.service.plain_json import Json
 from resight.errors import (
     CollectionBusy,
     CollectionError,
@@ -44,12 +44,10 @@ class Refusal(ResightError):
         self.headers = {**(headers or {}), **waiting}
 
 
-def answer_error(error: Exception, request_id: str) -> JSONResponse:
+def answer_error(error: Exception, request_id: str) -> Json:
     """The response to any error."""
     refusal = to_refusal(error)
-    return JSONResponse(
-        {"error": describe(refusal), "request_id": request_id}, refusal.status, headers=dict(refusal.headers)
-    )
+    return Json({"error": describe(refusal), "request_id": request_id}, refusal.status, headers=dict(refusal.headers))
 
 
 def describe(error: ResightError) -> dict[str, str]:
@@ -83,7 +81,7 @@ TOLD: Mapping[type[Exception], Refusal] = {
 def install(app: FastAPI) -> None:
     """Let `app` answer its errors so."""
 
-    async def answer(request: Request, error: Exception) -> JSONResponse:
+    async def answer(request: Request, error: Exception) -> Json:
         return answer_error(error, getattr(request.state, "request_id", ""))
 
     for kind in (ResightError, HTTPException):

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 
@@ -25,6 +26,7 @@ from resight.errors import InputError
 STOP = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE = 15  # seconds
 BACKLOG = 512
+PARENT_EVERY = 0.5  # seconds
 SWITCH = 0.0005  # seconds: a search hands over to the threads of LanceDB some ten times, and each waits that long
 CONNECTIONS = 800  # beside those that search, a process; more are turned away at once
 
@@ -60,10 +62,19 @@ def make_app() -> FastAPI:
     settings = read_settings(os.environ[VARIABLE])
     logs.set_up(settings.log)
     app = create_app(settings)
+    if settings.processes > 1:
+        threading.Thread(target=_follow_parent, args=(os.getppid(),), name="parent", daemon=True).start()
     stopping: threading.Event = app.state.service.stopping
     for number in STOP:
         signal.signal(number, _tell_first(stopping, 2 * settings.grace, signal.getsignal(number)))
     return app
+
+
+def _follow_parent(parent: int) -> None:
+    """Stop when whoever started us is gone, killed even: nobody would free the port that we hold."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_EVERY)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _tell_first(stopping: threading.Event, patience: float, then: object) -> Callable[[int, FrameType | None], None]:

@@ -193,9 +193,9 @@ class Training(BaseModel):
 class TrainingCurves(BaseModel):
     name: str
     steps: list[int]
-    losses: list[float]
+    losses: list[float | None]  # None: not a number
     rates: list[float]
     validated: list[int]  # steps after which a validation was made
-    validations: list[float]
+    validations: list[float | None]
     epoch: int  # from 1
     seconds: float

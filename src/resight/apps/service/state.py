@@ -33,7 +33,7 @@ class Service:
         self.answers = AnswerCache()
         self.pictures = {name: PictureCache(path) for name, path in settings.collections.items()}
         self.listings = {name: Listing() for name in settings.collections}
-        self.metrics = Metrics()
+        self.metrics = Metrics(settings.processes)
         self.stopping = threading.Event()  # set as soon as the signal to stop has come: streams end then
 
     def start(self) -> None:

@@ -1,14 +1,12 @@
 """Values of the library → what JSON holds, in the shapes of `shapes.py`."""
 
 import base64
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from fastapi.responses import JSONResponse
 
 from resight.collection.answer import Answer
 from resight.collection.attributes import AttributeSummary
@@ -20,13 +18,6 @@ from resight.types import Attribute, Evidence, FloatArray, Hit, Match, Positions
 POINTS = 300  # pairs of a match that are sent
 Plain = dict[str, Any]
 Size = tuple[int, int]
-
-
-class Json(JSONResponse):
-    """In ASCII: names of files may hold what no encoding of text can."""
-
-    def render(self, content: Any) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def tell_record(record: ImageRecord, show_path: bool) -> Plain:

@@ -12,6 +12,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from resight.apps.service.logs import REQUEST
 from resight.apps.service.metrics import Metrics
 from resight.apps.service.refusals import answer_error
 
@@ -42,6 +43,7 @@ class Tracing:
         begin = time.monotonic()
         request_id = choose_id(Headers(scope=scope).get("x-request-id", ""))
         scope.setdefault("state", {})["request_id"] = request_id
+        REQUEST.set(request_id)
         sent = _Sent(send, request_id)
         try:
             await self._app(scope, receive, sent.send)

@@ -14,7 +14,7 @@ from resight.apps.service.jobs import housekeeping
 from resight.apps.service.jobs.adder import Adder
 from resight.apps.service.jobs.housekeeping import Housekeeper, sweep
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.job import Arrival, Job
+from resight.apps.service.jobs.job import Arrival, Job, Promise
 from resight.apps.service.jobs.turns import take_turn
 from resight.apps.service.refusals import Refusal
 from resight.collection import Collection
@@ -221,7 +221,8 @@ def test_a_file_outside_of_the_uploads_is_described_anew_where_it_lies(intake: I
     shelf.add([ImageRef("own", outside, attributes={"label": "x", "box": "1,2,3,4"})])
     intake.update("own", None, {})
     item = intake.queue.claim(1)[0]
-    assert item.ref(Path("unused")) == ImageRef("own", outside, (1.0, 2.0, 3.0, 4.0), {})
+    unsaid = frozenset({"lat", "lon", "heading"})
+    assert item.ref(Path("unused")) == ImageRef("own", outside, (1.0, 2.0, 3.0, 4.0), {}, unsaid=unsaid)
 
 
 def test_another_file_keeps_the_attributes_and_the_old_upload_goes(intake: Intake, shelf: Shelf) -> None:
@@ -338,3 +339,15 @@ def test_a_collection_that_nobody_uploads_to_gets_no_new_files(intake: Intake, s
     assert not Adder(intake).add_next()
     Housekeeper(intake).work(idle=True)
     assert list(shelf.path.iterdir()) == []
+
+
+def test_an_update_does_not_build_on_a_file_that_never_came(intake: Intake, shelf: Shelf) -> None:
+    """A process that dies while it receives leaves a job that nobody was told of."""
+    intake.add([arrive("a", b"one", label="x")])
+    Adder(intake).add_next()
+    lost = Promise("a", "a.jpg", "f" * 64, 7, {"label": "lost"})
+    intake.journal.receive("update", lambda _: ([lost], []))
+    job = intake.update("a", None, {"label": "y"})
+    Adder(intake).add_next()
+    assert (shelf.images["a"].path.read_bytes(), shelf.images["a"].attributes) == (b"one", {"label": "y"})
+    assert read(intake, job.id).updated == 1

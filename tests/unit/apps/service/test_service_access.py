@@ -35,7 +35,9 @@ def test_another_name_is_refused_where_there_is_no_key(host: str) -> None:
     check_host(Headers({"host": host}), KEYED)
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9", "http://127.0.0.1:8080.evil"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:9", "http://127.0.0.1:8080.evil", "http://["]
+)
 def test_a_page_of_another_site_may_read_nothing_and_send_nothing(origin: str) -> None:
     headers = Headers({"host": "127.0.0.1:8080", "origin": origin})
     check_origin("GET", headers, OPEN)  # it is the browser that keeps the answer from the page

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from resight.apps.service.bodies import BodyLimit
+from resight.apps.service.bodies import BodyLimit, FormLimit
 from resight.apps.service.refusals import Refusal
 
 FORM = (b"content-type", b"multipart/form-data; boundary=x")
@@ -42,7 +42,7 @@ def post(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    app = BodyLimit(read_all, most=100, at_once=1, grace=grace)
+    app = BodyLimit(read_all, most=100, grace=grace)
     asyncio.run(app({"type": "http", "headers": headers}, receive, send))
     return sent
 
@@ -80,9 +80,38 @@ def test_more_forms_at_once_than_allowed_are_told_to_come_back() -> None:
     async def send(_: Message) -> None: ...
 
     async def post_three() -> list[int]:
-        app = BodyLimit(wait, most=100, at_once=2)
+        app = FormLimit(wait, at_once=2)
         calls = [app({"type": "http", "headers": (FORM,)}, receive, send) for _ in range(3)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         return [outcome.status if isinstance(outcome, Refusal) else 200 for outcome in outcomes]
 
     assert asyncio.run(post_three()) == [200, 200, 429]
+
+
+def test_whoever_is_refused_takes_nobodys_place() -> None:
+    """A stranger's form is read for a moment after the refusal, and a friend's is let in meanwhile."""
+
+    async def wait(_: Scope, __: Receive, ___: Send) -> None:
+        await asyncio.sleep(0.01)
+
+    forms = FormLimit(wait, at_once=1)
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "stranger":
+            raise Refusal(401, "a key is needed")
+        await forms(scope, receive, send)
+
+    async def never_comes() -> Message:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def send(_: Message) -> None: ...
+
+    async def post_both() -> list[object]:
+        app = BodyLimit(guard, most=100)
+        paths = ("stranger", "stranger", "friend")
+        calls = [app({"type": "http", "path": path, "headers": (FORM,)}, never_comes, send) for path in paths]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    outcomes = asyncio.run(post_both())
+    assert [getattr(outcome, "status", 200) for outcome in outcomes] == [401, 401, 200]

@@ -1,3 +1,5 @@
+import os
+
 from resight.apps.service.metrics import Metrics, measure_memory
 
 
@@ -22,3 +24,11 @@ def test_large_values_are_written_whole() -> None:
 
 def test_memory_is_that_of_a_process_with_numpy() -> None:
     assert 10 * 2**20 < measure_memory() < 2**40
+
+
+def test_several_processes_tell_their_counts_apart() -> None:
+    metrics = Metrics(processes=2)
+    metrics.observe("GET", "/", 200, 0.1)
+    samples = [line for line in metrics.write({"resight_images": 1}).splitlines() if not line.startswith("#")]
+    assert samples
+    assert all(f'process="{os.getpid()}"' in line for line in samples)

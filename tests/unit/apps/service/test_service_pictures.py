@@ -1,6 +1,7 @@
 """Small pictures of stored images, with a real decoder."""
 
 import asyncio
+import hashlib
 import io
 import os
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ def decoders() -> Iterator[DecoderPool]:
 @pytest.fixture
 def record(tmp_path: Path) -> ImageRecord:
     path = write_jpeg(tmp_path / "a.jpg", draw_texture(np.random.default_rng(0), 400, 200), position=(48.5, 2.5))
-    return ImageRecord("a", path, "ab" * 32, 1, 1, (400, 200))
+    return ImageRecord("a", path, hashlib.sha256(path.read_bytes()).hexdigest(), 1, 1, (400, 200))
 
 
 def test_a_picture_is_made_once_and_holds_no_metadata(
@@ -78,3 +79,25 @@ def test_where_the_collection_cannot_be_written_to_the_users_cache_serves(
     folder = choose_folder(tmp_path / "photos.resight")
     assert folder.is_relative_to(tmp_path / "cache")
     assert folder != choose_folder(tmp_path / "other.resight")
+
+
+def test_a_file_that_has_changed_is_not_shown_as_the_one_that_was_added(
+    record: ImageRecord, decoders: DecoderPool, tmp_path: Path
+) -> None:
+    cache = PictureCache(tmp_path)
+    own = record.path.read_bytes()
+    write_jpeg(record.path, draw_texture(np.random.default_rng(1), 400, 200))
+    with pytest.raises(Refusal) as caught:
+        asyncio.run(cache.read(record, 160, decoders))
+    assert caught.value.status == 404
+    record.path.write_bytes(own)
+    assert asyncio.run(cache.read(record, 160, decoders))
+
+
+def test_pictures_of_what_is_no_longer_stored_go(record: ImageRecord, decoders: DecoderPool, tmp_path: Path) -> None:
+    cache = PictureCache(tmp_path)
+    asyncio.run(cache.read(record, 160, decoders))
+    asyncio.run(cache.read(record, 160, decoders, keep_metadata=True))
+    assert cache.remove_unused({record.sha256}) == 0
+    assert cache.remove_unused(set()) == 2
+    assert not list(cache.folder.glob("*/*"))

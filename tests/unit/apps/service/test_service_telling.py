@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from resight.apps.service import telling
+from resight.apps.service.plain_json import Json
 from resight.apps.service.questions import clean_name
-from resight.apps.service.telling import Json, tell_attributes, tell_positions, tell_query, tell_record
+from resight.apps.service.telling import tell_attributes, tell_positions, tell_query, tell_record
 from resight.store import ImageRecord
 from resight.types import Match, Positions, Query
 

@@ -1,4 +1,4 @@
-"""What may be done when nothing waits: unused uploads and old jobs are removed, the collection is tidied.
+"""What may be done when nothing waits: unused uploads and pictures and old jobs are removed, the collection is tidied.
 
 An upload is unused when no stored image and no open job has its hash. Tidying rewrites what was added in small parts;
 it is done after enough changes, and the longer it takes, the more seldom.
@@ -10,6 +10,7 @@ import time
 
 from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.turns import take_turn
+from resight.apps.service.pictures import PictureCache
 from resight.errors import CollectionBusy, CollectionError, StorageError
 
 log = logging.getLogger("resight.service.jobs")
@@ -52,17 +53,25 @@ class Housekeeper:
 
 
 def sweep(intake: Intake) -> int:
-    """Remove uploads that nothing refers to, and jobs that were over long ago; gives how many files went."""
+    """Remove uploads and pictures that nothing refers to, and jobs that were over long ago; gives how many uploads."""
+    pictures = PictureCache(intake.collection.path)
     if not intake.uploads.folder.is_dir():  # nobody has uploaded anything: nothing is made
+        intake.littered.clear()
+        pictures.remove_unused(_list_hashes(intake))
         return 0
     intake.journal.forget()
     with take_turn(intake.uploads.folder, patience=0):  # no item becomes an image meanwhile
         intake.littered.clear()
         present = list(intake.uploads.list_hashes())
-        stored = {record.sha256 for record in intake.collection.view().records()} if present else set()
+        stored = _list_hashes(intake)
         with intake.journal.hold() as promised:
             removed = intake.uploads.remove_unused(iter(present), stored | promised)
         intake.uploads.remove_unfinished()
+    pictures.remove_unused(stored)
     if removed:
         log.info("%d uploads removed from %s", removed, intake.name)
     return removed
+
+
+def _list_hashes(intake: Intake) -> set[str]:
+    return {record.sha256 for record in intake.collection.view().records()}

@@ -6,11 +6,11 @@ What this returns is durable: a client may be told.
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from resight.apps.service.jobs.job import Arrival, Job, Kind, Promise
-from resight.apps.service.jobs.journal import Journal, Limits, Prepare
+from resight.apps.service.jobs.journal import FindPromised, Journal, Limits, Prepare
 from resight.apps.service.jobs.journal_file import JournalFile
 from resight.apps.service.jobs.queue import Queue
 from resight.apps.service.jobs.turns import keep_trying, take_turn
@@ -18,11 +18,11 @@ from resight.apps.service.refusals import refuse_unknown
 from resight.apps.service.upload_ids import choose_ids
 from resight.apps.service.uploads import Uploads
 from resight.collection import Collection
+from resight.collection.known_images import EXIF
 from resight.types import Attribute, Skipped
 
 log = logging.getLogger("resight.service.jobs")
 REPEATED = "the same file was sent twice"
-FindPromised = Callable[[str], Promise | None]
 Prepared = tuple[Sequence[Promise], Sequence[Skipped]]
 
 
@@ -64,12 +64,15 @@ class Intake:
         """Take on a change: another file, other attributes in place of all there are, or both. None: as it is."""
 
         def prepare(find_promised: FindPromised) -> Prepared:
-            known = find_promised(id) or self._describe(id)
+            # Only what is promised: the file of a job that is still being received may never come.
+            known = find_promised(id, accepted=True) or self._describe(id)
             if known is None:
                 raise refuse_unknown("image", id[:80], "check the id")
             if arrival is not None:
                 known = Promise(id, arrival.name, arrival.sha256, arrival.bytes, known.attributes)
-            return [replace(known, attributes=known.attributes if attributes is None else attributes)], []
+            if attributes is not None:
+                known = replace(known, attributes={**dict.fromkeys(EXIF), **attributes})
+            return [known], []
 
         return self._promise("update", prepare, [] if arrival is None else [arrival])
 

@@ -35,7 +35,7 @@ class Promise:
     name: str  # what the client calls the file
     sha256: str
     bytes: int  # of an upload that waits on disk; 0 where the file was there before
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute | None] = field(default_factory=dict)  # None: there is to be no such attribute
     box: Box | None = None
     path: Path | None = None
 
@@ -52,7 +52,9 @@ class Item:
     def ref(self, upload: Path) -> ImageRef:
         """As the collection takes it; `upload` is where its uploaded file lies."""
         promise = self.promise
-        return ImageRef(promise.id, promise.path or upload, promise.box, promise.attributes)
+        said = {name: value for name, value in promise.attributes.items() if value is not None}
+        unsaid = frozenset(promise.attributes) - frozenset(said)
+        return ImageRef(promise.id, promise.path or upload, promise.box, said, unsaid=unsaid)
 
 
 @dataclass(frozen=True)

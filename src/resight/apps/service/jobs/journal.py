@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from sqlite3 import Connection, Row
+from typing import Protocol
 
 from resight.apps.service.jobs.job import Job, Kind, Promise
 from resight.apps.service.jobs.journal_file import JournalFile
@@ -23,8 +24,15 @@ UNFINISHED = 600.0  # seconds after which a job whose files never all arrived is
 REPLACED = "a later upload of the same id replaced it before it was added"
 DELETED = "it was deleted before it was added"
 RETRY = 10.0  # seconds
+
+
+class FindPromised(Protocol):
+    def __call__(self, id: str, *, accepted: bool = False) -> Promise | None:
+        """See `rows.find_promised`."""
+
+
 # From a way to find what is promised of an id: what to promise, and what was passed over.
-Prepare = Callable[[Callable[[str], Promise | None]], tuple[Sequence[Promise], Sequence[Skipped]]]
+Prepare = Callable[[FindPromised], tuple[Sequence[Promise], Sequence[Skipped]]]
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,11 @@ def read_job(row: Row, counts: dict[str, int], skipped: list[Row], collection: s
     )
 
 
-def find_promised(table: Connection, id: str) -> Promise | None:
-    """What is promised of an image, or about to be, and not yet kept."""
+def find_promised(table: Connection, id: str, *, accepted: bool = False) -> Promise | None:
+    """What is promised of an image, or about to be, and not yet kept; `accepted`: only what is promised."""
+    among = f"AND {IN_OPEN_JOB}" if accepted else ""
     row = table.execute(
-        "SELECT * FROM items WHERE id = ? AND state = 'waiting' ORDER BY rowid DESC LIMIT 1", (id,)
+        f"SELECT * FROM items WHERE id = ? AND state = 'waiting' {among} ORDER BY rowid DESC LIMIT 1", (id,)
     ).fetchone()
     return None if row is None else read_promise(row)
 

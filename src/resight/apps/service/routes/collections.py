@@ -6,8 +6,9 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 
 from resight.apps.service import shapes
+from resight.apps.service.plain_json import Json
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json, Plain, tell_positions, tell_summary
+from resight.apps.service.telling import Plain, tell_positions, tell_summary
 from resight.data.images import SUFFIXES
 
 MOST_POSITIONS = 20_000

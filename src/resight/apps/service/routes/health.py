@@ -9,8 +9,8 @@ from fastapi.responses import PlainTextResponse
 
 from resight.apps.service import shapes
 from resight.apps.service.metrics import measure_memory
+from resight.apps.service.plain_json import Json
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json
 from resight.ray_cluster import parse_engine
 
 VERSION = metadata.version("resight")

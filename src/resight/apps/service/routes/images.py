@@ -8,11 +8,12 @@ from fastapi.responses import Response
 
 from resight.apps.service import shapes
 from resight.apps.service.pictures import SIDES, round_up, tag
+from resight.apps.service.plain_json import Json
 from resight.apps.service.questions import LONGEST_ID, read_near
 from resight.apps.service.refusals import refuse_unknown
 from resight.apps.service.routes.collections import Name
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json, Plain, tell_record
+from resight.apps.service.telling import Plain, tell_record
 from resight.collection import Collection
 from resight.search import filters
 from resight.store import ImageRecord

@@ -10,9 +10,10 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from resight.apps.service import shapes
+from resight.apps.service.plain_json import Json
 from resight.apps.service.refusals import refuse_unknown
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json, Plain
+from resight.apps.service.telling import Plain
 
 TITLE = re.compile(rb"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 HEAD = 16_384  # bytes that a title is looked for in

@@ -16,11 +16,12 @@ from resight.apps.service import review_shapes, shapes
 from resight.apps.service.access import check_may_write
 from resight.apps.service.contract import takes
 from resight.apps.service.pictures import SIDES, round_up, tag
+from resight.apps.service.plain_json import Json
 from resight.apps.service.refusals import refuse_unknown
 from resight.apps.service.review_shapes import UndoFields, VoteFields
 from resight.apps.service.reviewing import OpenReview, open_reviews
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json, Plain
+from resight.apps.service.telling import Plain
 from resight.audit.review import Progress
 
 Reviewer = Annotated[str, Query(max_length=200, description="The name that the votes are kept under.")]

@@ -12,14 +12,16 @@ from starlette.types import Receive, Scope, Send
 from resight.apps.service import asking, shapes
 from resight.apps.service.asking import Asked
 from resight.apps.service.contract import takes
+from resight.apps.service.plain_json import Json
 from resight.apps.service.questions import SearchFields, WhyFields, read_question
 from resight.apps.service.refusals import describe, to_refusal
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json, Plain
+from resight.apps.service.telling import Plain
 from resight.apps.service.workers import Place
 
 MULTIPART = "multipart/form-data"
 LINES = "application/x-ndjson"
+SLOWEST = 30.0  # seconds that a client may take to read a stream, beyond those of the search
 
 
 def router(service: Service) -> APIRouter:
@@ -58,7 +60,10 @@ def router(service: Service) -> APIRouter:
 
 
 class LineStream(Response):
-    """The stages of a search, sent as they come. It owns the place that it works in, and leaves it at its end."""
+    """The stages of a search, sent as they come.
+
+    It owns the place that it works in, and leaves it when the search is done, however slowly its client reads.
+    """
 
     def __init__(self, stack: AsyncExitStack, place: Place, asked: Asked, service: Service, explain: bool) -> None:
         super().__init__(media_type=LINES)
@@ -70,23 +75,29 @@ class LineStream(Response):
         self._explain = explain
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        async with self._stack:
+        lines: asyncio.Queue[Plain | None] = asyncio.Queue()
+        searching = asyncio.create_task(self._search(lines))
+        async with asyncio.timeout(self._place.seconds_left + SLOWEST):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            lines: asyncio.Queue[Plain | None] = asyncio.Queue()
-            loop = asyncio.get_running_loop()
-
-            def work() -> None:
-                for line in asking.search_in_stages(self._asked, self._service, self._explain):
-                    loop.call_soon_threadsafe(lines.put_nowait, line)
-
-            running = asyncio.ensure_future(self._place.run(work))
-            running.add_done_callback(lambda _: lines.put_nowait(None))
             while (line := await lines.get()) is not None:
                 await send(_pack(line))
-            if error := running.exception():
-                told = describe(to_refusal(error)) if isinstance(error, Exception) else {}
-                await send(_pack({"event": "error", "error": told}))
             await send({"type": "http.response.body", "body": b""})
+        await searching
+
+    async def _search(self, lines: asyncio.Queue[Plain | None]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            for line in asking.search_in_stages(self._asked, self._service, self._explain):
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+
+        try:
+            async with self._stack:
+                await self._place.run(work)
+        except Exception as error:  # the status has been sent: what went wrong is the last line
+            lines.put_nowait({"event": "error", "error": describe(to_refusal(error))})
+        finally:
+            lines.put_nowait(None)
 
 
 def _pack(line: Plain) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from resight.apps.service import sessions, shapes
 from resight.apps.service.contract import takes
 from resight.apps.service.keys import Caller, find_key
+from resight.apps.service.plain_json import Json
 from resight.apps.service.refusals import Refusal
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json, Plain
+from resight.apps.service.telling import Plain
 
 
 class SignIn(BaseModel):
@@ -49,7 +50,7 @@ def router(service: Service) -> APIRouter:
             max_age=sessions.LIFETIME,
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "")),  # as a proxy tells
         )
         return response
 

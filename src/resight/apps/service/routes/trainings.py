@@ -1,5 +1,6 @@
 """Trainings of a folder: /api/trainings lists those that run or have run, /api/trainings/curves gives one's curves."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,9 +10,10 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter
 
 from resight.apps.service import shapes
+from resight.apps.service.plain_json import Json
 from resight.apps.service.refusals import refuse_unknown
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Json, Plain
+from resight.apps.service.telling import Plain
 from resight.train.watching import FILE, read_curves
 
 MOST = 200  # trainings
@@ -51,13 +53,18 @@ def _tell_curves(name: str, path: Path) -> Plain:
     return {
         "name": name,
         "steps": [line["step"] for line in steps],
-        "losses": [line["loss"] for line in steps],
+        "losses": [_tell_number(line["loss"]) for line in steps],
         "rates": [line["rate"] for line in steps],
         "validated": [line["step"] for line in lines if "validation" in line],
-        "validations": [line["validation"] for line in lines if "validation" in line],
+        "validations": [_tell_number(line["validation"]) for line in lines if "validation" in line],
         "epoch": lines[-1]["epoch"] + 1 if lines else 0,
         "seconds": lines[-1]["seconds"] if lines else 0,
     }
+
+
+def _tell_number(value: float) -> float | None:
+    """JSON has no NaN; a loss may be one."""
+    return value if math.isfinite(value) else None
 
 
 def thin_out(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -63,7 +63,15 @@ function attributeEditor(record, writable, changed) {
       h("section", {}, h("h3", {}, "Attributes"), facts(entries.map(([name, value]) => [name, String(value)])))
     );
   }
-  const rows = h("div", { class: "attribute-rows" }, ...entries.map(([name, value]) => attributeRow(name, value)));
+  const rows = h("div", { class: "attribute-rows" });
+  const readers = new Map(); // row → what it says
+  const addRow = (name, value) => {
+    const { row, read } = attributeRow(name, value);
+    readers.set(row, read);
+    rows.append(row);
+    return row;
+  };
+  entries.forEach(([name, value]) => addRow(name, value));
   const state = h("div", {});
   const save = async (event) => {
     event.preventDefault();
@@ -71,17 +79,18 @@ function attributeEditor(record, writable, changed) {
       const { job } = await send(
         "/api/image",
         { id: record.id, collection: collectionName() },
-        form({ attributes: JSON.stringify(readRows(rows)) }),
+        form({ attributes: JSON.stringify(Object.fromEntries([...rows.children].map((row) => readers.get(row)()))) }),
       );
       const ended = await jobEnds(job.id);
-      if (ended.state !== "done") {
-        throw ended.error ?? { problem: "The attributes were not stored" };
+      if (ended.state !== "done" || ended.skipped.length > 0) {
+        const reason = ended.error ?? ended.skipped[0]?.reason;
+        throw { problem: "The attributes were not stored", actual: reason ?? "" };
       }
       put(state);
       note("Attributes stored");
       changed();
     } catch (error) {
-      put(state, problem(typeof error === "string" ? { problem: error } : error));
+      put(state, problem(error));
     }
   };
   return h(
@@ -96,9 +105,7 @@ function attributeEditor(record, writable, changed) {
       button(
         [icon("plus"), "Add one"],
         () => {
-          const made = attributeRow("", "");
-          rows.append(made);
-          made.querySelector("input").focus();
+          addRow("", "").querySelector("input").focus();
         },
         { class: "tool plain" },
       ),
@@ -107,28 +114,28 @@ function attributeEditor(record, writable, changed) {
   );
 }
 
+// A value that nobody has touched stays what it was: "007" is no number, and a text may have several lines.
 function attributeRow(name, value) {
+  const text = String(value);
+  const title = h("input", { value: name, "aria-label": "Name", placeholder: "name", required: true });
+  const words = { "aria-label": `Value of ${name || "the new attribute"}`, placeholder: "value" };
+  const field = text.includes("\n")
+    ? h("textarea", { ...words, rows: text.split("\n").length }, text)
+    : h("input", { ...words, value: text });
   const row = h(
     "div",
     { class: "attribute-row field" },
-    h("input", { value: name, "aria-label": "Name", placeholder: "name", required: true }),
-    h("input", { value: String(value), "aria-label": `Value of ${name || "the new attribute"}`, placeholder: "value" }),
+    title,
+    field,
     iconButton("close", `Remove ${name || "this attribute"}`, () => row.remove()),
   );
-  return row;
+  return { row, read: () => [title.value.trim(), field.value === text && name ? value : readValue(field.value)] };
 }
 
 // Texts that read as numbers, true or false become these.
-function readRows(rows) {
-  const read = (text) => {
-    if (text === "true" || text === "false") {
-      return text === "true";
-    }
-    return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
-  };
-  return Object.fromEntries(
-    [...rows.children]
-      .map((row) => [...row.querySelectorAll("input")].map((input) => input.value))
-      .map(([name, value]) => [name.trim(), read(value)]),
-  );
+function readValue(text) {
+  if (text === "true" || text === "false") {
+    return text === "true";
+  }
+  return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 }

@@ -95,13 +95,16 @@ function one(curves) {
     h(
       "div",
       { class: "stack" },
-      ...charts.filter(([, steps]) => steps.length).map(([words, steps, values]) => chart(words, steps, values)),
+      ...charts.filter(([, , values]) => values.some((value) => value !== null)).map(([words, steps, values]) => chart(words, steps, values)),
     ),
   ];
 }
 
 // A curve with its least and largest value; the numbers are also in its description, for those who do not see it.
-function chart(words, steps, values) {
+function chart(words, given, found) {
+  const known = given.map((step, number) => [step, found[number]]).filter(([, value]) => value !== null);
+  const steps = known.map(([step]) => step);
+  const values = known.map(([, value]) => value);
   const low = Math.min(0, ...values);
   const high = Math.max(...values);
   const first = steps[0];
@@ -134,5 +137,8 @@ function chart(words, steps, values) {
 }
 
 function say(value) {
+  if (value === null) {
+    return "not a number";
+  }
   return value === 0 ? "0" : Math.abs(value) >= 0.001 ? Number(value.toPrecision(3)).toString() : value.toExponential(1);
 }
