@@ -20,6 +20,8 @@ from resight.collection.adding import encode_region, list_refs
 from resight.collection.index_cache import create_index
 from resight.data import images
 from resight.encode.encoder import Encoder
+from resight.encode.extract import gather
+from resight.encode.region_rows import chain_rows
 from resight.errors import BoxError, ImageError, InputError
 from resight.index import Chunks
 from resight.search import rerankers
@@ -31,7 +33,8 @@ PROBES = 16
 LARGEST, SHARE = 2048, 4  # copies in the larger index, and how many times fewer in the smaller one
 LARGEST_BYTES = 64_000_000  # of rows in the larger index
 NOISE = 0.05  # between copies, so that no two are the same image
-K, TIMES = 100, 3
+CHUNK = 256  # images that a store gives at a time
+K, TIMES = 100, 9
 SIZE, EDGED = (800, 600), 200  # of made pictures, and the rectangles in one
 
 
@@ -162,7 +165,10 @@ def _build_and_ask(
     """Bytes of an index over so many copies, core-seconds to build it, and to ask it."""
     plugin = indexes.build(choice.name, **choice.settings)
 
-    copies = [list(_copy([rows[number] for rows in encoded], count)) for number in range(len(encoded[0]))]
+    copies = [
+        [_join(some) for some in gather(_copy([rows[number] for rows in encoded], count), CHUNK)]
+        for number in range(len(encoded[0]))
+    ]
 
     def read(number: int) -> Chunks:
         return lambda: iter(copies[number])
@@ -191,3 +197,9 @@ def _copy(encoded: Sequence[Descriptors], count: int) -> Iterator[Descriptors]:
         if words is not None and len(words):
             words = np.sort(generator.permutation(int(words.max()) + 1)[words]).astype(words.dtype)
         yield replace(rows, ids=(str(number),), vectors=vectors, words=words)
+
+
+def _join(some: Sequence[Descriptors]) -> Descriptors:
+    """Images one by one → the same as a store gives them."""
+    owners = np.repeat(np.arange(len(some), dtype=np.int32), [len(rows) for rows in some])
+    return replace(chain_rows(some), ids=tuple(rows.ids[0] for rows in some), owners=owners)

@@ -35,6 +35,11 @@ def join_regions(parts: Sequence[Descriptors], regions: Sequence[Box], role: Rol
             part if part.boxes is not None or part.points is not None else replace(part, boxes=_repeat(region, part))
             for part, region in zip(parts, regions, strict=True)
         ]
+    return chain_rows(parts)
+
+
+def chain_rows(parts: Sequence[Descriptors]) -> Descriptors:
+    """The rows of all parts, one after the other, as those of one image."""
     vectors = np.concatenate([part.vectors for part in parts])
     optional: dict[str, Any] = {name: _concatenate([getattr(part, name) for part in parts]) for name in ARRAYS}
     return replace(parts[0], vectors=vectors, owners=np.zeros(len(vectors), np.int32), **optional)
