@@ -2,7 +2,8 @@
 
 In: a recipe, and images (or none: then pictures are made). Out: a `Probe`. Indexes are built over copies of what was
 encoded, in two sizes; what the larger one takes more is the share of one more image, and what does not grow (a code
-book, the start of a search) drops out. Times are those of the processor, so that other work beside does not count.
+book, the start of a search) drops out. Times are those of the processor, so that other work beside does not count, and
+of one thread: a second one that waits in a loop for the first would count as work.
 """
 
 import tempfile
@@ -14,14 +15,14 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from resight import index as indexes
 from resight.collection.adding import encode_region, list_refs
 from resight.collection.index_cache import create_index
 from resight.data import images
 from resight.encode.encoder import Encoder
-from resight.encode.extract import gather
-from resight.encode.region_rows import chain_rows
+from resight.encode.region_rows import ARRAYS, chain_rows
 from resight.errors import BoxError, ImageError, InputError
 from resight.index import Chunks
 from resight.search import rerankers
@@ -30,8 +31,11 @@ from resight.search.token_support import require_token_branch
 from resight.types import Choice, Descriptors, ImageRef, Picture, Query, Recipe
 
 PROBES = 16
-LARGEST, SHARE = 2048, 4  # copies in the larger index, and how many times fewer in the smaller one
-LARGEST_BYTES = 64_000_000  # of rows in the larger index
+LARGEST, SHARE = (
+    8192,
+    4,
+)  # copies in the larger index, and how many times fewer in the smaller one: enough to learn from
+LARGEST_BYTES = 256_000_000  # of rows in the larger index
 NOISE = 0.05  # between copies, so that no two are the same image
 CHUNK = 256  # images that a store gives at a time
 K, TIMES = 100, 9
@@ -150,10 +154,11 @@ def _list_indexes(recipe: Recipe, query: Query) -> Iterator[tuple[int, Choice, b
 def _measure(
     branch: int, choice: Choice, scanned: bool, encoded: Sequence[tuple[Descriptors, ...]], query: Query
 ) -> IndexRates:
-    bytes_each = max(1.0, sum(count_bytes(rows) for branches in encoded for rows in branches) / len(encoded))
+    bytes_each = max(1.0, sum(count_bytes(branches[branch]) for branches in encoded) / len(encoded))
     many = max(2 * SHARE, min(LARGEST, int(LARGEST_BYTES / bytes_each)))
     few = many // SHARE
-    small, large = (_build_and_ask(choice, branch, encoded, query, count) for count in (few, many))
+    with threadpool_limits(1):
+        small, large = (_build_and_ask(choice, branch, encoded, query, count) for count in (few, many))
     size, build, scan = ((after - before) / (many - few) for before, after in zip(small, large, strict=True))
     # What does not grow with images, such as a graph's way through them, may be measured as a little less than nothing.
     return IndexRates(max(size, 0.0), max(build, 0.0), max(scan, 0.0) if scanned else 0.0)
@@ -165,17 +170,14 @@ def _build_and_ask(
     """Bytes of an index over so many copies, core-seconds to build it, and to ask it."""
     plugin = indexes.build(choice.name, **choice.settings)
 
-    copies = [
-        [_join(some) for some in gather(_copy([rows[number] for rows in encoded], count), CHUNK)]
-        for number in range(len(encoded[0]))
-    ]
+    copies = [_join(list(_copy([rows[number] for rows in encoded], CHUNK))) for number in range(len(encoded[0]))]
 
     def read(number: int) -> Chunks:
-        return lambda: iter(copies[number])
+        return lambda: _repeat(copies[number], count)
 
     with tempfile.TemporaryDirectory() as scratch:
         started = time.process_time()
-        searcher = create_index(plugin, read, len(copies), branch, Path(scratch))
+        searcher = create_index(plugin, read, len(encoded[0]), branch, Path(scratch))
         built = time.process_time() - started
         size = sum(path.stat().st_size for path in Path(scratch).rglob("*") if path.is_file())
         asked = []
@@ -203,3 +205,13 @@ def _join(some: Sequence[Descriptors]) -> Descriptors:
     """Images one by one → the same as a store gives them."""
     owners = np.repeat(np.arange(len(some), dtype=np.int32), [len(rows) for rows in some])
     return replace(chain_rows(some), ids=tuple(rows.ids[0] for rows in some), owners=owners)
+
+
+def _repeat(chunk: Descriptors, count: int) -> Iterator[Descriptors]:
+    """The same chunk under new ids, until there are so many images: they take no memory."""
+    size = len(chunk.ids)
+    for first in range(0, count, size):
+        ids = tuple(str(first + number) for number in range(min(size, count - first)))
+        end = int(np.searchsorted(chunk.owners, len(ids)))
+        parts = {name: getattr(chunk, name) for name in ("vectors", "owners", *ARRAYS)}
+        yield replace(chunk, ids=ids, **{name: None if part is None else part[:end] for name, part in parts.items()})
