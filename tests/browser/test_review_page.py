@@ -183,6 +183,24 @@ def test_undo_brings_the_last_pair_back(reviewer: Any, review: Review, name: str
     assert list_votes(review, name) == []
 
 
+def test_an_undo_whose_answer_is_lost_takes_one_vote_back(reviewer: Any, review: Review, name: str) -> None:
+    pairs = []
+    for _ in range(2):
+        pairs.append(read_pair(reviewer))
+        press_and_wait(reviewer, "d")
+    sent = []
+
+    def lose(route: Any) -> None:
+        sent.append(route.fetch().status)
+        route.abort()
+
+    reviewer.route("**/undo", lose, times=1)
+    press_and_wait(reviewer, "z")
+    assert sent == [200]
+    assert read_pair(reviewer) == pairs[1]
+    assert list_votes(review, name) == [(pairs[0], "different")]
+
+
 def test_match_lines_are_drawn_and_can_be_hidden(reviewer: Any) -> None:
     wait_for_evidence(reviewer)
     assert reviewer.locator(".lines line").count() > 20

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from running import run
 from scenes import draw_scene, look_at, write_jpeg
+from starlette.testclient import TestClient
 
+from resight.apps.commands import serving
+from resight.apps.service.app import create_app
+from resight.apps.service.settings import ServiceSettings
 from resight.audit.pairs import Pair
 from resight.audit.review import Review
 from resight.collection import open_collection
@@ -202,19 +206,137 @@ def test_an_unknown_published_list_is_refused(tmp_path: Path) -> None:
     assert (refused.code, "rgldv2" in refused.err) == (2, True)
 
 
-def test_votes_correct_the_probabilities_of_later_searches(own: Path, evaluation: Path) -> None:
-    # The machine says 98 % of pairs that people refute: it is far too sure.
+def vote_on_ten(folder: Path, *, same: int, searched: bool = True) -> Review:
+    """The machine says 98 % of ten pairs, of which people call all but some different: it is far too sure."""
     pairs = [
         Pair("tour/view.jpg", f"{name}/{view}.jpg", "same", 0.98) for name in CLASSES for view in ("near", "whole")
     ]
-    review = Review.create(own, "too sure", own / "eval.resight", own / "train.resight", pairs)
+    train = folder / "train.resight"
+    calibration = open_collection(train).pipeline.calibration if searched else None
+    review = Review.create(folder, "too sure", folder / "eval.resight", train, pairs, calibration=calibration)
+    for number in range(1, len(pairs) + 1):
+        review.vote("Kim", number, "same" if number <= same else "different")
+    return review
+
+
+def test_votes_correct_the_probabilities_of_later_searches_once_however_often(own: Path, evaluation: Path) -> None:
+    vote_on_ten(own, same=1)
     view = evaluation / "tour" / "view.jpg"
     before = open_collection(own / "train.resight").search(view, k=1)[0]
-    for number in range(1, len(pairs) + 1):
-        review.vote("Kim", number, "different")
-    said = run("votes", own, "--calibrate", "--json").answer["correction"]
-    assert said["after"] < said["before"]
-    assert json.loads((own / "correction.json").read_text()) == said
-    after = open_collection(own / "train.resight").search(view, k=1)[0]
-    assert after.id == before.id
-    assert after.score == pytest.approx(said["scale"] * before.score + said["shift"], rel=1e-4)
+    for _ in range(3):
+        said = run("votes", own, "--calibrate", "--json").answer["correction"]
+        assert said["after"] < said["before"]
+        assert json.loads((own / "correction.json").read_text()) == said
+        after = open_collection(own / "train.resight").search(view, k=1)[0]
+        assert after.id == before.id
+        assert after.score == pytest.approx(said["scale"] * before.score + said["shift"], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("same", "searched", "words"), [(0, True, "all votes are alike"), (3, False, "`resight audit`")]
+)
+def test_votes_of_one_kind_and_on_other_pairs_than_an_audits_calibrate_nothing(
+    own: Path, same: int, searched: bool, words: str
+) -> None:
+    vote_on_ten(own, same=same, searched=searched)
+    before = open_collection(own / "train.resight").pipeline.calibration
+    refused = run("votes", own, "--calibrate")
+    assert (refused.code, words in refused.err) == (2, True)
+    assert open_collection(own / "train.resight").pipeline.calibration == before
+    assert run("votes", own, "--correct").code == 0
+
+
+def test_an_audit_keeps_the_calibration_that_its_pairs_were_found_with(audited: Path) -> None:
+    found_with = Review.open(audited).calibration
+    assert found_with is not None
+    assert found_with == open_collection(audited / "train.resight").pipeline.calibration
+
+
+def test_a_textured_placeholder_of_many_classes_tells_of_none(tmp_path: Path) -> None:
+    for number in range(6):
+        folder = tmp_path / "train" / f"class {number}"
+        folder.mkdir(parents=True)
+        write_jpeg(folder / "placeholder.jpg", draw_scene(50))
+        write_jpeg(folder / "scene.jpg", draw_scene(number))
+    (tmp_path / "eval").mkdir()
+    write_jpeg(tmp_path / "eval" / "placeholder.jpg", draw_scene(50))
+    # The placeholder beside a scene: what else it shows is found behind all the placeholders.
+    write_jpeg(tmp_path / "eval" / "both.jpg", np.hstack([draw_scene(50), draw_scene(3)[:, :300]]))
+    found = run(
+        *("audit", tmp_path / "train", tmp_path / "eval", "--out", tmp_path / "audit", "-k", 2, *PRESET, "--json")
+    ).answer
+    assert [(row["name"], row["evaluation"]) for row in found["removed"]] == [("class 3", ["both.jpg"])]
+    assert not [row for row in read(tmp_path / "audit" / "pairs.csv") if "placeholder" in row["b"]]
+
+
+def test_two_parts_of_one_file_are_not_copies(tmp_path: Path) -> None:
+    write_jpeg(tmp_path / "wide.jpg", np.hstack([draw_scene(0), draw_scene(1)]))
+    for name, box in (("train", "0,0,480,360"), ("eval", "480,0,960,360")):
+        (tmp_path / f"{name}.csv").write_text(f'id,path,label,box\npart,wide.jpg,thing,"{box}"\n')
+    found = run(
+        *("audit", tmp_path / "train.csv", tmp_path / "eval.csv", "--out", tmp_path / "audit", *PRESET, "--json")
+    ).answer
+    assert not any(note.startswith("TRAIN and EVAL are the same") for note in found["notes"])
+    assert not [row for row in read(tmp_path / "audit" / "pairs.csv") if row["kind"] == "copy"]
+    assert found["removed"] == []
+
+
+def test_of_two_parts_and_their_copies_only_those_of_the_same_part_are_copies(tmp_path: Path) -> None:
+    write_jpeg(tmp_path / "wide.jpg", np.hstack([draw_scene(0), draw_scene(1)]))
+    boxes = {"left": "0,0,480,360", "right": "480,0,960,360"}
+    lines = [f'{name},wide.jpg,{name},"{box}"' for name, box in boxes.items()]
+    (tmp_path / "train.csv").write_text("\n".join(["id,path,label,box", *lines]) + "\n")
+    (tmp_path / "eval.csv").write_text(f"id,path,label,box\nagain,{lines[1].partition(',')[2]}\n")
+    run("audit", tmp_path / "train.csv", tmp_path / "eval.csv", "--out", tmp_path / "audit", *PRESET)
+    copies = [(row["a"], row["b"]) for row in read(tmp_path / "audit" / "pairs.csv") if row["kind"] == "copy"]
+    assert copies == [("again", "right")]
+
+
+def test_of_the_same_images_twice_both_of_a_pair_overlap(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for number in range(2):
+        write_jpeg(tmp_path / "photos" / f"{number}.jpg", draw_scene(number))
+        write_jpeg(tmp_path / "photos" / f"{number} near.jpg", draw_scene(number)[40:, 40:])
+    write_jpeg(tmp_path / "photos" / "lone.jpg", draw_scene(9))
+    photos, folder = tmp_path / "photos", tmp_path / "audit"
+    found = run("audit", photos, photos, "--out", folder, *PRESET, "--json").answer
+    assert all(row["a"] < row["b"] for row in read(folder / "pairs.csv"))
+    assert {row["id"]: (row["split"], row["matches"]) for row in read(folder / "overlap.csv")} == {
+        "0 near.jpg": ("overlapping", "1"),
+        "0.jpg": ("overlapping", "1"),
+        "1 near.jpg": ("overlapping", "1"),
+        "1.jpg": ("overlapping", "1"),
+        "lone.jpg": ("other", "0"),
+    }
+    assert found["sets"][-1]["touched"] == 4
+
+
+def test_a_review_of_two_collections_of_one_name_can_be_served(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [tmp_path / side / "photos.resight" for side in ("one", "two")]
+    for place, name in zip(places, ("eval", "train"), strict=True):
+        shutil.copytree(own / f"{name}.resight", place)
+    Review.create(tmp_path / "review", "x", *places, [Pair("tour/view.jpg", "tower/whole.jpg", "same", 0.9)])
+    served: list[Path] = []
+    monkeypatch.setattr(serving, "serve", lambda collections, **_: served.extend(collections))
+    assert run("review", tmp_path / "review").code == 0
+    settings = ServiceSettings(serving.name_collections(served), reviews=(tmp_path / "review",))
+    with TestClient(create_app(settings), base_url="http://127.0.0.1") as client:
+        for side in ("a", "b"):
+            assert client.get(f"/api/reviews/review/picture?pair=1&side={side}").status_code == 200
+
+
+def test_how_the_pairs_are_shown_outlives_a_second_audit(own: Path, train: Path, evaluation: Path) -> None:
+    settings = json.loads((own / "review.json").read_text())
+    (own / "review.json").write_text(json.dumps(settings | {"blind": False, "order": "given"}))
+    assert run("audit", train, evaluation, "--out", own, *PRESET).code == 0
+    again = Review.open(own)
+    assert (again.blind, again.order) == (False, "given")
+
+
+def test_duplicates_are_not_written_over_the_pairs_of_an_audit(own: Path, tmp_path: Path) -> None:
+    before = (own / "pairs.csv").read_bytes()
+    refused = run("dedup", own / "train.resight", "--out", tmp_path / "p.csv", "--review", own)
+    assert (refused.code, "the review of an audit" in refused.err) == (2, True)
+    assert (own / "pairs.csv").read_bytes() == before

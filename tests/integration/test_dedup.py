@@ -1,6 +1,7 @@
 """`resight dedup`, `match` and `analogues` end to end, on small drawn scenes."""
 
 import csv
+import json
 import shutil
 
 import cv2
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from running import run
-from scenes import draw_scene, write_jpeg
+from scenes import draw_scene, look_at, write_jpeg
 
 SCENES = 6
 
@@ -175,3 +176,107 @@ def test_analogues_leave_out_the_thing_itself(pictures):
     names = [one["id"] for one in ran.answer["analogues"]]
     assert len(names) == 3
     assert not {"scene_0.png", "zero_grey.jpg", "zero_turned.jpg", "zero_cropped.jpg"} & set(names)
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A scene, the half of it in size, an exact copy of that half, and others."""
+    root = tmp_path_factory.mktemp("copied")
+    (root / "pictures").mkdir()
+    for seed in range(4):
+        Image.fromarray(draw_scene(seed)).save(root / "pictures" / f"scene_{seed}.png")
+    write_jpeg(root / "pictures" / "half.jpg", cv2.resize(draw_scene(0), (240, 180), interpolation=cv2.INTER_AREA))
+    shutil.copyfile(root / "pictures" / "half.jpg", root / "pictures" / "half_again.jpg")
+    run("index", root / "pictures", "--into", root / "pictures.resight", "--encoder", "sift")
+    return root / "pictures.resight"
+
+
+def list_pairs(collection, folder, *options):
+    """Rows of the table, and what was said."""
+    ran = run("dedup", collection, "--out", folder / "p.csv", *options)
+    assert ran.code == 0, ran.err
+    with (folder / "p.csv").open() as file:
+        return list(csv.DictReader(file)), ran.out
+
+
+def test_exact_copies_alone_are_kept_by_one_of_them(copied, tmp_path):
+    (row,), _ = list_pairs(copied, tmp_path, "--kinds", "copy")
+    assert {row["a"], row["b"]} == {"half.jpg", "half_again.jpg"}
+    assert row["keep"] == row["a"]
+
+
+def test_exact_copies_of_a_near_copy_join_its_group_and_are_on_the_page(copied, tmp_path):
+    rows, _ = list_pairs(copied, tmp_path, "--html", tmp_path / "p.html")
+    assert {(row["kind"], row["group"], row["keep"]) for row in rows} == {
+        ("near_copy", "1", "scene_0.png"),
+        ("copy", "1", "scene_0.png"),
+    }
+    page = (tmp_path / "p.html").read_text()
+    assert all(f'alt="{name}"' in page for name in ("scene_0.png", "half.jpg", "half_again.jpg"))
+
+
+def test_exact_copies_make_no_room_for_doubtful_pairs(copied, tmp_path):
+    rows, _ = list_pairs(copied, tmp_path)
+    doubt = 1 - min(float(row["probability"]) for row in rows)
+    kept, _ = list_pairs(copied, tmp_path, "--false-alarms", 1.01 * doubt)
+    assert len(kept) == 2
+    (row,), _ = list_pairs(copied, tmp_path, "--false-alarms", 0.7 * doubt)  # of the two pairs together it is a half
+    assert (row["kind"], row["keep"]) == ("copy", row["a"])
+
+
+def test_between_collections_kinds_that_are_not_asked_for_take_no_part(copied, tmp_path):
+    rows, _ = list_pairs(copied, tmp_path, "--against", copied, "--kinds", "near_copy")
+    assert {row["kind"] for row in rows} == {"near_copy"}
+    assert all(row["keep"] == row["a"] for row in rows)
+
+
+def test_votes_on_a_review_correct_what_is_listed_the_next_time(copied, tmp_path):
+    review = tmp_path / "review"
+    rows, said = list_pairs(copied, tmp_path, "--review", review)
+    assert "corrected by votes" not in said
+    before = (review / "pairs.csv").read_text()
+    correction = {"scale": 1.0, "shift": -1.0, "pairs": 12, "same": 4.0, "before": 1.0, "after": 0.5}
+    (review / "correction.json").write_text(json.dumps(correction))
+    corrected, said = list_pairs(copied, tmp_path, "--review", review)
+    assert "corrected by votes on 12 pairs" in said
+    chance, less = (
+        next(float(row["probability"]) for row in some if row["kind"] == "near_copy") for some in (rows, corrected)
+    )
+    assert less / (1 - less) == pytest.approx(chance / (1 - chance) / np.e, rel=1e-2)
+    assert [row["probability"] for row in corrected if row["kind"] == "copy"] == ["1.000000"]
+    assert (review / "pairs.csv").read_text() == before  # else the same votes would correct it again
+    (review / "correction.json").write_text(json.dumps(correction | {"shift": -20.0}))
+    (row,), _ = list_pairs(copied, tmp_path, "--review", review)
+    assert row["kind"] == "copy"
+
+
+def test_another_view_is_found_among_ten_images(tmp_path):
+    (tmp_path / "ten").mkdir()
+    for seed in range(9):
+        write_jpeg(tmp_path / "ten" / f"scene_{seed}.jpg", draw_scene(seed))
+    write_jpeg(tmp_path / "ten" / "view.jpg", look_at(draw_scene(0)))
+    run("index", tmp_path / "ten", "--into", tmp_path / "ten.resight", "--encoder", "sift")
+    rows, _ = list_pairs(tmp_path / "ten.resight", tmp_path)
+    assert [(row["a"], row["b"], row["kind"]) for row in rows] == [("scene_0.jpg", "view.jpg", "same")]
+
+
+def test_a_file_that_cannot_be_read_is_listed_without_a_match(pictures, tmp_path):
+    (tmp_path / "some").mkdir()
+    for seed in range(3):
+        shutil.copyfile(pictures / "pictures" / f"scene_{seed}.png", tmp_path / "some" / f"{seed}.png")
+    run("index", tmp_path / "some", "--into", tmp_path / "some.resight")
+    (tmp_path / "some" / "0.png").unlink()
+    shutil.copyfile(tmp_path / "some" / "2.png", tmp_path / "some" / "1.png")  # another picture by now
+    options = ("--out", tmp_path / "m.csv", "--json")
+    told = run("match", tmp_path / "some.resight", pictures / "pictures.resight", *options).answer
+    assert told["unmatched"] == ["0.png", "1.png"]
+    assert [skipped["path"].rsplit("/", 1)[-1] for skipped in told["skipped"]] == ["0.png", "1.png"]
+    with (tmp_path / "m.csv").open() as file:
+        matched = {row["a"]: row["b"] for row in csv.DictReader(file)}
+    assert (matched["0.png"], matched["1.png"]) == ("", "")
+    assert matched["2.png"] in ("scene_2.png", "two_as_bitmap.bmp")
+
+
+def test_analogues_leave_out_copies_of_an_image_that_shows_nothing(pictures):
+    ran = run(*("analogues", pictures / "pictures.resight", pictures / "pictures" / "blank_00.png", "-k", 3, "--json"))
+    assert not [one["id"] for one in ran.answer["analogues"] if one["id"].startswith("blank")]

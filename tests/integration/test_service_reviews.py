@@ -71,6 +71,15 @@ def test_a_vote_is_kept_and_tells_what_the_machine_thinks(client: Any, review: R
     assert client.post("/api/reviews/leaks/undo", json={"reviewer": "Kim"}).json()["pair"] is None
 
 
+def test_an_undo_that_is_sent_again_takes_no_second_vote_back(client: Any) -> None:
+    for number in (1, 3):
+        client.post("/api/reviews/leaks/votes", json={"reviewer": "Una", "pair": number, "verdict": "same"})
+    assert client.get("/api/reviews/leaks/next", params={"reviewer": "Una"}).json()["last"] == 3
+    for _ in range(2):
+        undone = client.post("/api/reviews/leaks/undo", json={"reviewer": "Una", "pair": 3}).json()
+        assert (undone["pair"]["number"], undone["last"], undone["progress"]["voted"]) == (3, 1, 1)
+
+
 def test_a_review_that_is_not_blind_shows_probabilities(client: Any) -> None:
     pair = client.get("/api/reviews/leaks-2/next", params={"reviewer": "Kim"}).json()["pair"]
     assert (pair["probability"], pair["kind"]) == (0.55, "same")
@@ -127,6 +136,7 @@ def test_votes_are_exported_and_agreement_is_told(client: Any) -> None:
         ("POST", "/api/reviews/leaks/votes", {"reviewer": "Kim", "pair": 1, "verdict": "same", "x": 1}, 422),
         ("POST", "/api/reviews/leaks/votes", {"reviewer": "\ud800", "pair": 1, "verdict": "same"}, 422),
         ("POST", "/api/reviews/leaks/undo", {}, 422),
+        ("POST", "/api/reviews/leaks/undo", {"reviewer": "Kim", "pair": 4}, 404),
         ("DELETE", "/api/reviews/leaks/votes", None, 405),
     ],
 )

@@ -14,8 +14,10 @@ import numpy as np
 
 from resight.audit.branches import choose_branches, pool, pool_rows
 from resight.collection import Collection, Image
+from resight.collection.encoding import read_query
 from resight.errors import RecipeError
-from resight.types import FloatArray
+from resight.store import ImageRecord
+from resight.types import FloatArray, Picture
 
 DEPTH = 100  # neighbours that are looked at, at least
 SAME = 0.5  # probability from which an image shows the very same thing
@@ -32,12 +34,14 @@ class Analogue:
 def find_analogues(
     collection: Collection, image: Image, k: int = 10, *, diversity: float = 0.3, same: float = SAME
 ) -> list[Analogue]:
-    """At most k; `image` may be a file or the like. Images that show the same thing as the query are left out."""
+    """At most k; `image` may be a file or the like. It itself and what shows the same thing are left out."""
     view, branch = collection.view(), _choose_branch(collection)
     if not len(view):
         return []
-    answer = view.ask(image, max(DEPTH, 5 * k))
-    others = [hit for hit in answer.hits if (hit.probability or 0.0) < same]
+    picture = read_query(image, collection.query_side)
+    answer = view.ask(picture, max(DEPTH, 5 * k))
+    itself = {record.id for record in view.records([hit.id for hit in answer.hits]) if _is_it(record, picture)}
+    others = [hit for hit in answer.hits if (hit.probability or 0.0) < same and hit.id not in itself]
     if not others:
         return []
     vectors = pool(view, branch, [hit.id for hit in others])
@@ -59,6 +63,13 @@ def choose_diverse(similarity: FloatArray, vectors: FloatArray, k: int, diversit
         likeness = vectors @ vectors[chosen[-1]]
         nearest = likeness if len(chosen) == 1 else np.maximum(nearest, likeness)
     return chosen
+
+
+def _is_it(record: ImageRecord, picture: Picture) -> bool:
+    """The very same file, or a copy of it. Of a part of a picture, other parts are other things."""
+    ours, theirs = picture.ref.box, record.ref.box
+    one_part = ours is None or theirs is None or ours == theirs
+    return one_part and (record.sha256 == picture.sha256 or record.path == picture.ref.path.resolve())
 
 
 def _choose_branch(collection: Collection) -> int:

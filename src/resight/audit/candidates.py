@@ -22,8 +22,8 @@ from resight.audit.mirror import mirror_features
 from resight.audit.nearest import find_nearest
 from resight.audit.side import Side
 from resight.audit.word_lists import WordLists, build_lists
-from resight.types import Descriptors
 
+MANY = 12  # images that may be real partners, and do not tell what chance gives
 Progress = Callable[[int, int], None]
 Found = Iterator[tuple[int, NDArray[np.int64]]]  # row of the first side, rows of the second
 
@@ -67,9 +67,9 @@ def _search(
         yield False, _compare_means(one, two, branch, depth)
     if branches.words is not None:
         lists = build_lists(partial(two.source.descriptors, branches.words, two.ids), scratch / "words.npy")
-        yield False, _collect(_share_words(one, lists, branches.words, depth.words + (one is two), progress))
+        yield False, _collect(_share_words(one, lists, branches.words, depth.words, one is two, progress))
         if branches.mirrors:
-            yield True, _collect(_share_mirrored(one, lists, branches, depth.mirrored, progress))
+            yield True, _collect(_share_mirrored(one, lists, branches, depth.mirrored, one is two, progress))
 
 
 def _compare_shades(one: Side, two: Side, depth: Depth) -> Iterator[tuple[bool, NDArray[np.int64]]]:
@@ -89,36 +89,52 @@ def _compare_means(one: Side, two: Side, branch: int, depth: Depth) -> NDArray[n
     return _keep(nearest, products >= depth.least_dense)
 
 
-def _share_words(one: Side, lists: WordLists, branch: int, most: int, progress: Progress | None) -> Found:
+def _share_words(one: Side, lists: WordLists, branch: int, most: int, itself: bool, progress: Progress | None) -> Found:
+    """`itself`: the lists are of the same side."""
     done = 0
     for rows in one.source.descriptors(branch, one.ids):
         for _, part in split_images(rows):
-            yield done, _choose(lists, rows, part, most)
+            assert rows.words is not None
+            shared = lists.count_shared(rows.words[part], rows.vectors[part])
+            yield done, choose_sharing(shared, most, done if itself else None)
             done += 1
         if progress:
             progress(done, len(one.ids))
 
 
-def _share_mirrored(one: Side, lists: WordLists, branches: Branches, most: int, progress: Progress | None) -> Found:
+def _share_mirrored(
+    one: Side, lists: WordLists, branches: Branches, most: int, itself: bool, progress: Progress | None
+) -> Found:
     assert branches.words is not None and branches.local is not None
     descriptor = build_descriptor(one.source.recipe, branches.words)
     done = 0
     for chunk in one.source.descriptors(branches.local, one.ids):
         for image in split_local(chunk):
             words = describe_words(mirror_features(image, one.outlines[done]), descriptor)
-            yield done, _choose(lists, words, slice(None), most)
+            assert words.words is not None
+            shared = lists.count_shared(words.words, words.vectors)
+            yield done, choose_sharing(shared, most, done if itself else None)
             done += 1
         if progress:
             progress(done, len(one.ids))
 
 
-def _choose(lists: WordLists, rows: Descriptors, part: slice, most: int) -> NDArray[np.int64]:
-    """Images that share more keys than chance gives to any: the expected number of such images is below 1."""
-    assert rows.words is not None
-    shared = lists.count_shared(rows.words[part], rows.vectors[part])
-    least = exceed_chance(float(shared.mean()) if len(shared) else 0.0, len(shared))
-    best = np.argsort(-shared, kind="stable")[:most]
-    return np.asarray(best[shared[best] >= least], np.int64)
+def choose_sharing(shared: NDArray[np.int32], most: int, itself: int | None = None) -> NDArray[np.int64]:
+    """Images that share more keys than chance gives to any: the expected number of such images is below 1.
+
+    In: how many keys each image shares [n], and which of them is the image itself, if any. What chance gives is the
+    mean of the others but for the best MANY: in a small collection real partners would raise it above themselves.
+    """
+    rows = np.flatnonzero(shared)
+    rows = rows[rows != itself]
+    counts = shared[rows]
+    images = len(shared) - (itself is not None)
+    usual = np.partition(counts, len(counts) - MANY)[:-MANY] if len(counts) > MANY else counts[:0]
+    least = exceed_chance(float(usual.sum()) / max(images - MANY, 1), images)
+    rows, counts = rows[counts >= least], counts[counts >= least]
+    if len(rows) > most:
+        rows = rows[counts >= np.partition(counts, len(counts) - most)[len(counts) - most]]
+    return np.asarray(rows[np.argsort(-shared[rows], kind="stable")][:most], np.int64)
 
 
 def exceed_chance(mean: float, images: int) -> int:

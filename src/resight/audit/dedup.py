@@ -1,6 +1,6 @@
 """Duplicates within a collection, or between two: exact copies, near copies, and other views of the same thing.
 
-    exact copies aside → thumbnails → candidates → verify → judge → groups → pairs
+    exact copies aside → thumbnails → candidates → verify → judge → choose → groups → pairs
 
 Nothing is compared all with all. What is held in memory grows with the number of images, and thumbnails and lists are
 mapped from the folder `work`; verification, the slow part, goes on where it was stopped when `work` is the same.
@@ -12,18 +12,17 @@ from pathlib import Path
 
 from resight.audit.branches import Branches, choose_branches, read_local, require_same_spaces
 from resight.audit.candidates import Candidates, Depth, find_candidates
-from resight.audit.copies import collapse, join
+from resight.audit.choosing import Rows, choose, find_cut
 from resight.audit.findings_log import FindingsLog
 from resight.audit.groups import Link
 from resight.audit.judging import judge
-from resight.audit.keep import rank
 from resight.audit.listing import Judged, list_between, list_within
 from resight.audit.pairs import KINDS, Kind, Pair
-from resight.audit.side import Side, outline_of
-from resight.audit.thumbnails import make_thumbnails
+from resight.audit.preparing import Prepared, prepare
+from resight.audit.recalibration import Correction
+from resight.audit.side import Side
 from resight.audit.verification import Finding, examine, examine_pair
 from resight.collection import Collection
-from resight.store import ImageRecord
 from resight.types import Skipped
 
 Progress = Callable[[str, int, int], None]  # what is being done, how far, of how many
@@ -33,8 +32,9 @@ Progress = Callable[[str, int, int], None]  # what is being done, how far, of ho
 class Settings:
     kinds: frozenset[Kind] = frozenset(KINDS)
     least: float = 0.5  # probability of a pair that is listed
-    false_alarms: float | None = None  # at most this share of the listed pairs is expected to be wrong
+    false_alarms: float | None = None  # of the listed pairs that are no exact copies, at most this share is wrong
     depth: Depth = field(default_factory=Depth)
+    correction: Correction | None = None  # by votes, of every probability
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,17 @@ class Report:
     candidates: int  # pairs that were verified
     expected_wrong: float  # listed pairs that are wrong, by their probabilities
     blank: int  # images that show nothing: of these only exact copies are found
-    skipped: tuple[
-        Skipped, ...
-    ]  # files that are gone or broken: what is stored of them took part, their pixels did not
+    skipped: tuple[Skipped, ...]  # files that are gone or broken: only what is stored of them took part
+
+    @property
+    def doubtful(self) -> int:
+        """Listed pairs that are no exact copies."""
+        return sum(pair.kind != "copy" for pair in self.pairs)
 
     @property
     def false_alarm_rate(self) -> float:
-        return self.expected_wrong / len(self.pairs) if self.pairs else 0.0
+        """Of the pairs that are no exact copies."""
+        return self.expected_wrong / self.doubtful if self.doubtful else 0.0
 
 
 def find_duplicates(
@@ -67,19 +71,22 @@ def find_duplicates(
     if other is not None:
         require_same_spaces(collection, other)
     work.mkdir(parents=True, exist_ok=True)
-    one = _prepare(collection, work / "thumbnails_a.npy", progress)
-    two = one if other is None else _prepare(other, work / "thumbnails_b.npy", progress)
+    look = _name(progress, "looking at files")
+    one = prepare(collection, work / "thumbnails_a.npy", look)
+    two = one if other is None else prepare(other, work / "thumbnails_b.npy", look)
     branches = choose_branches(collection.recipe)
     candidates = find_candidates(
         one.side, two.side, branches, settings.depth, work, _name(progress, "looking for candidates")
     )
     findings = _verify(one.side, two.side, candidates, branches, work, progress)
-    judged = _judge_all(findings, settings.least)
-    pairs = _list_within(one, judged, branches, settings) if other is None else _list_between(one, two, judged)
-    listed = choose_listed(pairs, settings)
+    judged = _judge_all(findings, settings.correction)
+    pairs = (
+        _list_within(one, judged, branches, settings) if other is None else _list_between(one, two, judged, settings)
+    )
+    listed = sorted(pairs, key=_order)
     sides = [one] if other is None else [one, two]
     return Report(
-        tuple(sorted(listed, key=_order)),
+        tuple(listed),
         sum(len(part.records) for part in sides),
         len({pair.group for pair in listed if pair.group is not None}),
         len(candidates.rows),
@@ -87,59 +94,6 @@ def find_duplicates(
         sum(part.blank for part in sides),
         tuple(skipped for part in sides for skipped in part.side.thumbnails.skipped),
     )
-
-
-def choose_listed(pairs: Iterable[Pair], settings: Settings) -> list[Pair]:
-    """Pairs of the kinds and as likely as asked for; with `false_alarms`, as many of the likeliest as that allows."""
-    chosen = [pair for pair in pairs if pair.kind in settings.kinds and pair.probability >= settings.least]
-    if settings.false_alarms is None:
-        return chosen
-    listed: list[Pair] = []
-    wrong = 0.0
-    for pair in sorted(chosen, key=lambda pair: -pair.probability):
-        wrong += 1 - pair.probability
-        if wrong > settings.false_alarms * (len(listed) + 1):
-            break
-        listed.append(pair)
-    return listed
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """A collection whose exact copies stand aside."""
-
-    records: Mapping[str, ImageRecord]
-    copies: Mapping[str, tuple[str, ...]]  # of those that are kept
-    side: Side
-    digests: Mapping[str, int]  # hash of a file or of its pixels → row
-    blank: int
-
-    @property
-    def order(self) -> list[int]:
-        """Rows, the one that is rather kept first."""
-        return sorted(range(len(self.side)), key=lambda row: rank(self.records[self.side.ids[row]]))
-
-
-def _prepare(collection: Collection, file: Path, progress: Progress | None) -> _Prepared:
-    """Exact copies aside, first of files and then of pixels; thumbnails of the rest."""
-    view = collection.view()  # what is written meanwhile does not take part
-    records = list(view.records())
-    files = collapse(records, lambda record: record.sha256)
-    thumbnails = make_thumbnails(files.kept, file, _name(progress, "looking at files"))
-    digests = dict(zip(thumbnails.ids, thumbnails.digests, strict=True))
-    pixels = collapse(files.kept, lambda record: digests[record.id])
-    kept = {record.id for record in pixels.kept}
-    chosen = thumbnails.choose([row for row, name in enumerate(thumbnails.ids) if name in kept])
-    side = Side(view, chosen.ids, tuple(map(outline_of, pixels.kept)), chosen)
-    by_digest = {
-        key: row
-        for row, record in enumerate(pixels.kept)
-        if record.ref.box is None
-        for key in (record.sha256, digests[record.id])
-        if key
-    }
-    copies = join(files.copies, pixels.copies)
-    return _Prepared({record.id: record for record in records}, copies, side, by_digest, int(thumbnails.flat.sum()))
 
 
 def _verify(
@@ -153,39 +107,56 @@ def _verify(
     return log.findings
 
 
-def _judge_all(findings: Iterable[Finding], least: float) -> dict[tuple[int, int], Judged]:
+def _judge_all(findings: Iterable[Finding], correction: Correction | None) -> dict[Rows, Judged]:
     """Of a pair that was a candidate as it is and mirrored, what is more likely."""
-    best: dict[tuple[int, int], Judged] = {}
+    best: dict[Rows, Judged] = {}
     for finding in findings:
         rows, chance = (finding.a, finding.b), judge(finding)
-        if chance >= least and (rows not in best or best[rows].probability < chance):
-            best[rows] = Judged(finding, chance)
+        judged = Judged(finding, correction.correct(chance), chance) if correction else Judged(finding, chance)
+        if rows not in best or best[rows].probability < judged.probability:
+            best[rows] = judged
     return best
 
 
-def _list_within(
-    one: _Prepared, judged: dict[tuple[int, int], Judged], branches: Branches, settings: Settings
-) -> list[Pair]:
-    side, more = one.side, dict(judged)
+def _list_within(one: Prepared, judged: Mapping[Rows, Judged], branches: Branches, settings: Settings) -> list[Pair]:
+    side, rate = one.side, settings.false_alarms
+    chosen = choose(judged, settings.kinds, settings.least)
+    cut = settings.least
+    if rate is not None:
+        chosen = choose(chosen, settings.kinds, find_cut((found.probability for found in chosen.values()), rate))
+        cut = max(cut, 1 - rate)  # what joins later may not raise the share of wrong ones
 
     def check(a: int, b: int) -> Link | None:
         """For two that were no candidates, because an image has few of them."""
-        if branches.local is None:
-            return None
+        known = chosen.get((a, b)) or chosen.get((b, a))
+        if known is not None or branches.local is None:
+            return known.link() if known else None
         features = read_local(side.source, branches.local, [side.ids[a], side.ids[b]])
         first, second = features[side.ids[a]], features[side.ids[b]]
         turns = (False, True) if branches.mirrors else (False,)
         found = [examine_pair(side, side, (a, b), (first, second), mirrored) for mirrored in turns]
-        best = _judge_all([finding for finding in found if finding is not None], settings.least)
-        more.update(best)
+        both = _judge_all([finding for finding in found if finding is not None], settings.correction)
+        best = choose(both, settings.kinds, cut)
+        chosen.update(best)
         return best[a, b].link() if best else None
 
-    return list_within(side.ids, one.order, more, one.copies, check)
+    copies = one.copies if "copy" in settings.kinds else {}
+    return list_within(side.ids, one.order, chosen, copies, check)
 
 
-def _list_between(one: _Prepared, two: _Prepared, judged: Mapping[tuple[int, int], Judged]) -> list[Pair]:
+def _list_between(one: Prepared, two: Prepared, judged: Mapping[Rows, Judged], settings: Settings) -> list[Pair]:
     equal = {(one.digests[key], row) for key, row in two.digests.items() if key in one.digests}
-    return list_between((one.side.ids, two.side.ids), one.order, judged, equal, two.copies)
+    doubtful = {rows: found for rows, found in judged.items() if rows not in equal}
+    chosen = choose(doubtful, settings.kinds, settings.least)
+    if settings.false_alarms is not None:
+        chances = [
+            found.probability
+            for (_, b), found in chosen.items()
+            for _ in range(1 + len(two.copies.get(two.side.ids[b], ())))  # each copy is listed
+        ]
+        chosen = choose(chosen, settings.kinds, find_cut(chances, settings.false_alarms))
+    exact = equal if "copy" in settings.kinds else set()
+    return list_between((one.side.ids, two.side.ids), one.order, chosen, exact, two.copies)
 
 
 def _order(pair: Pair) -> tuple[bool, int, float, str, str]:

@@ -38,7 +38,7 @@ def render(report: Report, a: Collection, b: Collection) -> str:
     """`a` and `b` are the collections of the pairs' a and b; the same one for duplicates within a collection."""
     grouped: dict[int, list[Pair]] = {}
     for pair in report.pairs:
-        if pair.group is not None and pair.a == pair.keep:
+        if pair.group is not None:
             grouped.setdefault(pair.group, []).append(pair)
     loose = [pair for pair in report.pairs if pair.group is None]
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
@@ -54,10 +54,23 @@ def render(report: Report, a: Collection, b: Collection) -> str:
 
 
 def _show(pairs: list[Pair], a: Collection, b: Collection) -> dict[str, object]:
-    """The first image of the pairs, and with it the second of each."""
-    cards = [_make_card(b, pair.b, f"{KINDS[pair.kind]}, {say_chance(pair.probability)}") for pair in pairs[:MEMBERS]]
-    kept = _make_card(a, pairs[0].a, "Keep" if pairs[0].keep else "")
-    return {"kept": kept, "cards": cards, "hidden": max(len(pairs) - MEMBERS, 0), "count": len(pairs) + 1}
+    """What is kept (of a pair in no group: its first), and with it every other image that the pairs name."""
+    kept = pairs[0].keep or pairs[0].a
+    members = {pair.b: _say(pair) for pair in pairs if pair.a == kept}
+    for pair in pairs:
+        if pair.a != kept:  # two other members: one may be a copy that no pair with the kept image names
+            members.setdefault(pair.b, f"{_say(pair)}, of {pair.a}")
+    shown = list(members.items())[:MEMBERS]
+    return {
+        "kept": _make_card(a, kept, "Keep" if pairs[0].keep else ""),
+        "cards": [_make_card(b, name, verdict) for name, verdict in shown],
+        "hidden": len(members) - len(shown),
+        "count": len(members) + 1,
+    }
+
+
+def _say(pair: Pair) -> str:
+    return f"{KINDS[pair.kind]}, {say_chance(pair.probability)}"
 
 
 def _make_card(collection: Collection, name: str, verdict: str) -> Card:

@@ -14,6 +14,7 @@ from typing import Any
 from resight.audit.candidates import Candidates
 from resight.audit.registration import Registration
 from resight.audit.verification import Finding
+from resight.whole_files import write_whole
 
 
 @dataclass
@@ -33,19 +34,20 @@ class FindingsLog:
                     break
                 log.done, log.findings = batch["done"], [*log.findings, *map(_restore, batch["found"])]
         # Written anew either way: without the line that a killed process left half.
-        path.write_text(json.dumps({"candidates": key}) + "\n", encoding="utf-8")
-        if log.done:
-            log._write(log.done, log.findings)
+        with write_whole(path) as temporary:
+            begun = json.dumps({"candidates": key}) + "\n"
+            temporary.write_text(begun + (_say(log.done, log.findings) if log.done else ""), encoding="utf-8")
         return log
 
     def add(self, done: int, found: Sequence[Finding]) -> None:
-        self._write(done, found)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(_say(done, found))
         self.done = done
         self.findings.extend(found)
 
-    def _write(self, done: int, found: Sequence[Finding]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"done": done, "found": [_flatten(finding) for finding in found]}) + "\n")
+
+def _say(done: int, found: Sequence[Finding]) -> str:
+    return json.dumps({"done": done, "found": [_flatten(finding) for finding in found]}) + "\n"
 
 
 def _parse(line: str) -> dict[str, Any] | None:

@@ -112,7 +112,7 @@ def _list_removals(audit: Audit) -> Iterator[Cells]:
 
 def _list_splits(audit: Audit) -> Iterator[Cells]:
     found: dict[str, list[str]] = {}
-    for pair in audit.decisions.confirmed:
+    for pair in audit.matches:
         found.setdefault(pair.a, []).append(audit.train_classes[pair.b] or pair.b)
     classes = {audit.evaluation_classes[image] for image in found} - {None}
     for image, label in audit.evaluation_classes.items():

@@ -10,15 +10,17 @@ In: two collections and the folder of the audit, which is its review too. Out: a
 voted, it decides anew; the votes are kept.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight.audit.classes import Classes, count_classes, read_class
 from resight.audit.decisions import LEAST, Decisions, decide
 from resight.audit.overlap import CLASS, Overlap, Progress, find_overlap
+from resight.audit.pairs import Pair
 from resight.audit.removal import Chosen, choose_removals
 from resight.audit.review import Review
+from resight.audit.review_settings import has_settings, read_settings
 from resight.audit.tables import RemovedRow, SetRow, SizeRow, tabulate_removed, tabulate_sets, tabulate_sizes
 from resight.audit.votes import Vote
 from resight.collection import Collection
@@ -42,6 +44,7 @@ class Audit:
     overlap: Overlap
     votes: int
     decisions: Decisions
+    matches: tuple[Pair, ...]  # confirmed; where TRAIN and EVAL are the same images, from both sides
     chosen: Chosen
     classes: Classes  # of the training images
     train_classes: Mapping[str, str | None]  # of the training images in pairs
@@ -61,14 +64,19 @@ def audit(
     progress: Progress | None = None,
 ) -> Audit:
     """`votes` count beside those that were cast in the folder's own review."""
+    if has_settings(folder):
+        read_settings(folder)  # what is wrong with it should be said before the search, not after
     overlap = find_overlap(train, evaluation, k=rules.k, class_attribute=rules.class_attribute, progress=progress)
     pairs = [leak.pair for leak in overlap.leaks]
-    review = Review.create(folder, "Does TRAIN show what EVAL shows?", evaluation.path, train.path, pairs)
+    calibration = train.pipeline.calibration if pairs else None
+    title = "Does TRAIN show what EVAL shows?"
+    review = Review.create(folder, title, evaluation.path, train.path, pairs, calibration=calibration)
     cast = [*review.list_votes(), *votes]
     doubtful = frozenset((leak.pair.a, leak.pair.b) for leak in overlap.leaks if leak.doubt)
     decisions = decide(pairs, cast, rules.least, doubtful)
     classes = count_classes(train.records(), rules.class_attribute, rules.name_attribute)
-    ids = sorted({pair.b for pair in pairs})
+    matches = (*decisions.confirmed, *(_turn(decisions.confirmed) if overlap.itself else ()))
+    ids = sorted({pair.b for pair in (*pairs, *matches)})
     own = {record.id: read_class(record, rules.class_attribute) for record in (train.records(ids) if ids else ())}
     chosen = choose_removals(decisions.confirmed, own, classes.names, rules.texts, every=rules.every)
     records = list(evaluation.records())
@@ -84,15 +92,21 @@ def audit(
         overlap,
         len(cast),
         decisions,
+        matches,
         chosen,
         classes,
         own,
         others,
-        tabulate_sets(sets, decisions.confirmed, chosen.removals, classes.sizes),
+        tabulate_sets(sets, matches, chosen.removals, classes.sizes),
         tabulate_sizes(classes, chosen.removals),
         tabulate_removed(chosen.removals, classes),
         tuple(notes),
     )
+
+
+def _turn(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The same from the other side, of two images that are both in TRAIN and in EVAL."""
+    return (replace(pair, a=pair.b, b=pair.a) for pair in pairs)
 
 
 def _say_decisions(decisions: Decisions, votes: int) -> str:

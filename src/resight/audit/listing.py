@@ -15,6 +15,7 @@ class Judged:
 
     finding: Finding
     probability: float
+    machine: float | None = None  # the probability before votes corrected it; None: they did not
 
     @property
     def kind(self) -> Kind:
@@ -64,12 +65,12 @@ def list_between(
     numbers = {centre: number for number, centre in enumerate(dict.fromkeys(c for c in order if c in centres), start=1)}
     pairs: list[Pair] = []
     for a, b in sorted({*judged, *exact}):
-        kind: Kind = "copy" if (a, b) in exact else judged[a, b].kind
-        chance = 1.0 if (a, b) in exact else judged[a, b].probability
         together = centres.get(b + shift) == a
         group, keep = (numbers[a], ids[0][a]) if together else (None, "")
+        kind: Kind = "copy" if (a, b) in exact else judged[a, b].kind
+        chances = (1.0, None) if (a, b) in exact else (judged[a, b].probability, judged[a, b].machine)
         names = (ids[1][b], *copies.get(ids[1][b], ()))
-        pairs += [Pair(ids[0][a], name, kind, chance, group, keep) for name in names]
+        pairs += [Pair(ids[0][a], name, kind, chances[0], group, keep, chances[1]) for name in names]
     return pairs
 
 
@@ -77,10 +78,10 @@ def _pair(a: str, b: str, one: Judged, centres: Mapping[str, str], numbers: Mapp
     """The image that is kept comes first, if it is one of the two."""
     together = a in centres and centres[a] == centres.get(b)
     if not together:
-        return Pair(a, b, one.kind, one.probability)
+        return Pair(a, b, one.kind, one.probability, machine=one.machine)
     keep = centres[a]
     a, b = (b, a) if b == keep else (a, b)
-    return Pair(a, b, one.kind, one.probability, numbers[keep], keep)
+    return Pair(a, b, one.kind, one.probability, numbers[keep], keep, one.machine)
 
 
 def _number(order: Sequence[int], ids: Sequence[str], centres: Mapping[str, str]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 Each stored image of A is searched in B. Left as they are, several of A may have the same match; `one_to_one` gives each
 image of B to one of A at most, so that the log-odds of all pairs together are the largest. What has no match at least
-as likely as asked for is listed, too.
+as likely as asked for is listed, too, and so is what could not be read.
 """
 
 import csv
@@ -13,9 +13,11 @@ from pathlib import Path
 
 from resight.audit.assignment import assign
 from resight.audit.branches import require_same_spaces
-from resight.collection import Collection
-from resight.errors import InputError
-from resight.types import Box, Hit
+from resight.collection import Collection, View
+from resight.data.images import reason
+from resight.errors import BoxError, CollectionError, ImageError, InputError, SpaceMismatch
+from resight.store import ImageRecord
+from resight.types import Box, Hit, Query, Skipped
 from resight.whole_files import write_whole
 
 COLUMNS = ("a", "b", "probability", "x0", "y0", "x1", "y1", "inliers")
@@ -33,6 +35,7 @@ class Matched:
     probability: float = 0.0
     box: Box | None = None  # in b
     inliers: int = 0
+    skipped: Skipped | None = None  # why it was not looked for
 
 
 def match_collections(
@@ -47,19 +50,20 @@ def match_collections(
     """One for each image of `a`, in its order."""
     require_same_spaces(a, b)
     found = dict(list_candidates(a, b, candidates, progress))
-    likely = {name: [one for one in some if one.probability >= least] for name, some in found.items()}
+    alone = {name: next((one for one in some if one.skipped), Matched(name)) for name, some in found.items()}
+    likely = {name: [one for one in some if one.b and one.probability >= least] for name, some in found.items()}
     if not one_to_one:
-        return [next(iter(some), Matched(name)) for name, some in likely.items()]
+        return [next(iter(some), alone[name]) for name, some in likely.items()]
     known = {(one.a, one.b): one for some in likely.values() for one in some}
     # Log-odds are below 0 for what is less likely than not, and would then never be chosen: counted from `least` on.
     chosen = assign({pair: _log_odds(one.probability) - _log_odds(least) + 1e-6 for pair, one in known.items()})
-    return [known[name, chosen[name]] if name in chosen else Matched(name) for name in likely]
+    return [known[name, chosen[name]] if name in chosen else alone[name] for name in likely]
 
 
 def list_candidates(
     a: Collection, b: Collection, candidates: int, progress: Progress | None = None
 ) -> Iterator[tuple[str, list[Matched]]]:
-    """For each image of `a` the likeliest of `b`, best first."""
+    """For each image of `a` the likeliest of `b`, best first; where it cannot be read, one without b that says why."""
     source, target = a.view(), b.view()
     if len(target) and target.pipeline.calibration is None:
         raise InputError(
@@ -69,8 +73,12 @@ def list_candidates(
             fix="resight calibrate COLLECTION --pairs FILE",
         )
     for done, record in enumerate(source.records(), start=1):
-        hits = target.ask(source.stored_query(record.id), candidates).hits if len(target) else ()
-        yield record.id, sorted((_read(record.id, hit) for hit in hits), key=lambda one: -one.probability)
+        query = _read_query(source, record) if len(target) else None
+        if isinstance(query, Skipped):
+            yield record.id, [Matched(record.id, skipped=query)]
+        else:
+            hits = target.ask(query, candidates).hits if query else ()
+            yield record.id, sorted((_read(record.id, hit) for hit in hits), key=lambda one: -one.probability)
         if progress:
             progress(done, len(source))
 
@@ -83,6 +91,18 @@ def write_matches(matches: Sequence[Matched], path: Path) -> None:
         for one in matches:
             box = ["", "", "", ""] if one.box is None else [f"{side:.1f}" for side in one.box]
             table.writerow([one.a, one.b, f"{one.probability:.6f}", *box, one.inliers] if one.b else [one.a, *[""] * 7])
+
+
+def _read_query(source: View, record: ImageRecord) -> Query | Skipped:
+    """Where its file is needed and cannot be read, or shows something else by now, the reason."""
+    try:
+        return source.stored_query(record.id)
+    except SpaceMismatch:  # of all images: there is nothing to go on with
+        raise
+    except (ImageError, BoxError) as error:
+        return Skipped(str(record.path), reason(error, record.path))
+    except CollectionError as error:
+        return Skipped(str(record.path), error.problem)
 
 
 def _read(name: str, hit: Hit) -> Matched:

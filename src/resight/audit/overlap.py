@@ -18,9 +18,11 @@ from resight.types import Box
 
 CLASS = "label"
 WORTH_A_LOOK = 0.02  # a pair of a lower probability is not listed
+MOST_LEFT_OUT = 50  # by which more hits are asked for, to make up for those that are left out
 MOST_CLASSES = 3  # that copies of one picture may be in before it tells of none
 ITSELF = "TRAIN and EVAL are the same images: no image is paired with itself, and each pair is listed once"
 Progress = Callable[[int, int], None]
+Part = tuple[str, Box | None]  # the hash of a file, and the box in it that an image shows
 
 
 @dataclass(frozen=True)
@@ -54,33 +56,34 @@ def find_overlap(
     records = list(evaluation.records())
     itself = _are_equal(records, train.records())
     copies, shared = _find_copies(records, train.records(), class_attribute)
-    ignored = {name for names, _ in shared for name in names}
+    ignored = frozenset(name for names, _ in shared for name in names)
     leaks: dict[tuple[str, str], Leak] = {}
     notes = [ITSELF] if itself else []
     notes += [_say_shared(names, classes) for names, classes in shared]
     for done, record in enumerate(records, start=1):
-        equal = [name for name in copies.get(record.sha256, ()) if name not in ignored]
+        equal = [name for name in copies.get(_identify(record), ()) if name not in ignored]
         found = [_make_copy(record.id, name) for name in equal[: k + itself]]
         try:
-            found += _look_for(record, train, k + itself, class_attribute, record.id if itself else None)
+            found += _look_for(record, train, k, class_attribute, ignored | {record.id} if itself else ignored)
         except ImageError as error:
             notes.append(f"{record.id}: {reason(error, record.path)}; only equal files were looked for")
         for leak in found:
-            a, b = sorted((leak.pair.a, leak.pair.b)) if itself else (leak.pair.a, leak.pair.b)
-            known = leaks.get((a, b))
-            if not (itself and a == b) and (known is None or leak.pair.probability > known.pair.probability):
-                leaks[a, b] = leak
+            if itself and leak.pair.a == leak.pair.b:
+                continue
+            leak = _sort(leak) if itself else leak
+            key = leak.pair.a, leak.pair.b
+            leaks[key] = _merge(leaks[key], leak) if key in leaks else leak
         if progress:
             progress(done, len(records))
     return Overlap(tuple(_rank(leaks.values())), len(records), itself, tuple(notes))
 
 
 def _look_for(
-    record: ImageRecord, train: Collection, k: int, class_attribute: str, left_out: str | None
+    record: ImageRecord, train: Collection, k: int, class_attribute: str, left_out: frozenset[str]
 ) -> Iterator[Leak]:
-    """By a search in the training images."""
-    answer = train.view().ask(train.encode_query(record.ref), k)
-    hits = [hit for hit in answer.hits if hit.id != left_out]
+    """By a search in the training images: the best k but for those that are left out."""
+    answer = train.view().ask(train.encode_query(record.ref), k + min(len(left_out), MOST_LEFT_OUT))
+    hits = [hit for hit in answer.hits if hit.id not in left_out][:k]
     doubts = find_doubts(hits, answer.ranking.matches, class_attribute)
     for hit in hits:
         # Where a search gives no probability, it is for people to decide.
@@ -89,6 +92,18 @@ def _look_for(
             match = answer.ranking.matches.get(hit.id)
             pair = Pair(record.id, hit.id, "same", chance, keep=record.id)
             yield Leak(pair, match.inliers if match else 0, hit.box, doubts.get(hit.id, ""))
+
+
+def _sort(leak: Leak) -> Leak:
+    """The pair by its ids, whichever of the two was looked for: votes are kept by them. The box is always in b."""
+    a, b = leak.pair.a, leak.pair.b
+    return leak if a < b else replace(leak, pair=replace(leak.pair, a=b, b=a, keep=b), box=None)
+
+
+def _merge(known: Leak, leak: Leak) -> Leak:
+    """The surer of two, with a box where one of them has it."""
+    surer, other = (leak, known) if leak.pair.probability > known.pair.probability else (known, leak)
+    return surer if surer.box or surer.pair.kind == "copy" else replace(surer, box=other.box)
 
 
 def _rank(leaks: Iterable[Leak]) -> list[Leak]:
@@ -105,28 +120,34 @@ def _make_copy(name: str, other: str) -> Leak:
 
 
 def _are_equal(records: Sequence[ImageRecord], others: Iterable[ImageRecord]) -> bool:
-    files = {record.id: record.sha256 for record in records}
+    files = {record.id: _identify(record) for record in records}
     count = 0
     for other in others:
-        if files.get(other.id) != other.sha256:
+        if files.get(other.id) != _identify(other):
             return False
         count += 1
     return count == len(files)
 
 
+def _identify(record: ImageRecord) -> Part:
+    """Two parts of one file are not copies of each other."""
+    return record.sha256, record.ref.box
+
+
 def _find_copies(
     records: Sequence[ImageRecord], others: Iterable[ImageRecord], class_attribute: str
-) -> tuple[Mapping[str, Sequence[str]], Sequence[tuple[frozenset[str], int]]]:
-    """Training images by the hash of an evaluation file that they equal; and those that too many classes share."""
-    wanted = {record.sha256 for record in records}
-    found: dict[str, list[str]] = {}
-    classes: dict[str, set[object]] = {}
+) -> tuple[Mapping[Part, Sequence[str]], Sequence[tuple[frozenset[str], int]]]:
+    """Training images by the evaluation file that they equal; and those that too many classes share."""
+    wanted = {_identify(record) for record in records}
+    found: dict[Part, list[str]] = {}
+    classes: dict[Part, set[object]] = {}
     for other in others:
-        if other.sha256 in wanted:
-            found.setdefault(other.sha256, []).append(other.id)
-            classes.setdefault(other.sha256, set()).add(other.attributes.get(class_attribute))
-    shared = [digest for digest, names in classes.items() if len(names) > MOST_CLASSES]
-    return found, [(frozenset(found[digest]), len(classes[digest])) for digest in shared]
+        part = _identify(other)
+        if part in wanted:
+            found.setdefault(part, []).append(other.id)
+            classes.setdefault(part, set()).add(other.attributes.get(class_attribute))
+    shared = [part for part, names in classes.items() if len(names) > MOST_CLASSES]
+    return found, [(frozenset(found[part]), len(classes[part])) for part in shared]
 
 
 def _say_shared(names: frozenset[str], classes: int) -> str:

@@ -5,7 +5,7 @@ Columns: a, b (ids), kind, probability, group, keep. A pair whose two images are
 
 import csv
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -26,6 +26,12 @@ class Pair:
     probability: float  # that both show the very same thing
     group: int | None = None
     keep: str = ""  # of the group
+    machine: float | None = None  # the probability before votes corrected it, which no file holds; None: the same
+
+    @property
+    def uncorrected(self) -> "Pair":
+        """As the machine gave it: what votes are asked about, and what they correct."""
+        return self if self.machine is None else replace(self, probability=self.machine, machine=None)
 
 
 def parse_kinds(text: str) -> frozenset[Kind]:
@@ -47,7 +53,7 @@ def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
         table = csv.DictWriter(file, COLUMNS)
         table.writeheader()
         for pair in pairs:
-            row = asdict(pair) | {"probability": f"{pair.probability:.6f}"}
+            row = {name: getattr(pair, name) for name in COLUMNS} | {"probability": f"{pair.probability:.6f}"}
             table.writerow(row | {"group": "" if pair.group is None else pair.group})
 
 

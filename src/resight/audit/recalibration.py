@@ -1,10 +1,12 @@
 """What votes say about the machine's probabilities. In: probabilities and votes. Out: a correction, and its worth.
 
 Platt's correction: log-odds' = scale · log-odds + shift. It minimises the log loss over the pairs that were voted on
-plus STRENGTH/2 · ((scale - 1)² + shift²), so that a few votes hardly move it and many decide. A pair counts once: its
-target is the share of `same` among its votes for same or different. Its worth is the mean log loss before and after,
-each pair judged by a correction that was fitted without it (FOLDS parts). It is true of pairs such as those that were
-voted on: where the uncertain ones came first, it says little of the others.
+plus STRENGTH/2 · (size² · (scale - 1)² + shift²), so that a few votes hardly move it and many decide. `size` is the
+root mean square of the log-odds that were voted on: what the scale takes away there costs as much as the same shift.
+The scale is LEAST_SCALE at least, so that votes never erase what the machine knows. A pair counts once: its target is
+the share of `same` among its votes for same or different. Its worth is the mean log loss before and after, each pair
+judged by a correction that was fitted without it (FOLDS parts). It is true of pairs such as those that were voted on:
+where the uncertain ones came first, it says little of the others.
 """
 
 import json
@@ -22,7 +24,10 @@ from resight.errors import InputError
 from resight.search.calibration import Calibration
 from resight.whole_files import write_whole
 
+CORRECTION = "correction.json"  # in the folder of a review
 STRENGTH = 4.0  # worth about sixteen pairs at even odds
+NUMBERS = ("scale", "shift", "same", "before", "after")
+LEAST_SCALE = 0.1
 FOLDS = 5
 FEWEST = 10
 SURE = 1e-4  # probabilities are kept this far from 0 and 1: a vote against a certainty would otherwise outweigh all
@@ -52,13 +57,14 @@ def fit_correction(pairs: Iterable[Pair], votes: Iterable[Vote]) -> Correction:
             fix="vote on more pairs",
         )
     odds = _logit(np.array([probability for probability, _ in judged]))
+    size = max(float(np.sqrt((odds**2).mean())), 1.0)  # at even odds the scale means nothing: it stays where it is
     targets = np.array([share for _, share in judged])
-    scale, shift = _fit(odds, targets)
+    scale, shift = _fit(odds, targets, size)
     corrected = np.zeros(len(odds))
     folds = np.arange(len(odds)) % FOLDS
     for fold in range(FOLDS):
         out = folds == fold
-        own_scale, own_shift = _fit(odds[~out], targets[~out])
+        own_scale, own_shift = _fit(odds[~out], targets[~out], size)
         corrected[out] = own_scale * odds[out] + own_shift
     before, after = _log_loss(odds, targets), _log_loss(corrected, targets)
     return Correction(scale, shift, len(judged), float(targets.sum()), before, after)
@@ -84,30 +90,66 @@ def correct_calibration(calibration: Calibration, correction: Correction) -> Cal
     )
 
 
+def require_both_verdicts(correction: Correction) -> None:
+    """For what is to last: votes of one kind say that the machine is too sure or not sure enough, but not of what."""
+    if correction.same in (0, correction.pairs):
+        raise InputError(
+            "all votes are alike, which is too little to calibrate by",
+            expected="pairs that were called the same and pairs that were called different",
+            actual=f"{correction.pairs:,} pairs, all {'the same' if correction.same else 'different'}",
+            fix="vote on more pairs",
+        )
+
+
 def save(correction: Correction, path: Path) -> None:
     with write_whole(path) as temporary:
         temporary.write_text(json.dumps(asdict(correction), indent=1) + "\n", encoding="utf-8")
 
 
-def _fit(odds: NDArray[np.float64], targets: NDArray[np.float64]) -> tuple[float, float]:
-    """Scale and shift. Votes that would turn the ranking round say that it knows nothing: only the shift is left."""
-    scale, shift = _minimise(odds, targets)
-    return (scale, shift) if scale > 0 else (0.0, _minimise(np.zeros_like(odds), targets)[1])
+def load_correction(path: Path) -> Correction | None:
+    """What `save` wrote; None where there is no such file."""
+    if not path.exists():
+        return None
+    try:
+        numbers = json.loads(path.read_text(encoding="utf-8"))
+        scale, shift, same, before, after = (float(numbers[name]) for name in NUMBERS)
+        correction = Correction(scale, shift, int(numbers["pairs"]), same, before, after)
+        if not (math.isfinite(correction.shift) and 0 < correction.scale < math.inf):
+            raise ValueError("a scale or a shift that cannot be")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"{path} is not a correction",
+            expected=f"pairs, {', '.join(NUMBERS)}",
+            actual=str(error),
+            fix="remove it, or make it again with `resight votes FOLDER --correct`",
+        ) from error
+    return correction
 
 
-def _minimise(odds: NDArray[np.float64], targets: NDArray[np.float64]) -> tuple[float, float]:
-    """Newton's method with halved steps; the loss is convex, and the pull towards (1, 0) keeps it from running off."""
+def _fit(odds: NDArray[np.float64], targets: NDArray[np.float64], size: float) -> tuple[float, float]:
+    """Scale and shift. Where votes would turn the ranking round, or all but erase it, only the shift is fitted."""
+    scale, shift = _minimise(odds, targets, np.array([STRENGTH * size**2, STRENGTH]))
+    if scale >= LEAST_SCALE:
+        return scale, shift
+    pull = np.array([1e12, STRENGTH])  # the scale stays
+    return LEAST_SCALE, _minimise(odds, targets, pull, LEAST_SCALE)[1]
+
+
+def _minimise(
+    odds: NDArray[np.float64], targets: NDArray[np.float64], pull: NDArray[np.float64], scale: float = 1.0
+) -> tuple[float, float]:
+    """Newton's method with halved steps; the loss is convex, and the pull to (scale, 0) keeps it from running off."""
     inputs = np.column_stack([odds, np.ones_like(odds)])
-    centre = np.array([1.0, 0.0])
+    centre = np.array([scale, 0.0])
     weights = centre.copy()
 
     def loss(at: NDArray[np.float64]) -> float:
-        return _log_loss(inputs @ at, targets) * len(targets) + STRENGTH / 2 * float(((at - centre) ** 2).sum())
+        return _log_loss(inputs @ at, targets) * len(targets) + float((pull * (at - centre) ** 2).sum()) / 2
 
     for _ in range(100):
         predicted = _squash(inputs @ weights)
-        gradient = inputs.T @ (predicted - targets) + STRENGTH * (weights - centre)
-        curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + STRENGTH * np.eye(2)
+        gradient = inputs.T @ (predicted - targets) + pull * (weights - centre)
+        curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + np.diag(pull)
         step = np.linalg.solve(curvature, gradient)
         size = 1.0
         while loss(weights - size * step) > loss(weights) and size > 1e-6:

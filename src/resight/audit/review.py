@@ -1,8 +1,9 @@
 """A review: pairs that people look at, and their votes. In: pairs of two collections. Out: the next pair, and votes.
 
     folder/review.json     title, the collections that the pairs' a and b are in, order, blind
-    folder/pairs.csv       the pairs (see pairs.py); a review calls them by their row, from 1
+    folder/pairs.csv       the pairs (see pairs.py); a review calls them by their place, from 1, repeats left out
     folder/votes.sqlite    the votes, by the ids of the pair: a new list of pairs keeps the votes that were cast
+    folder/searched_with.json  the calibration that the probabilities of an audit come from; other reviews have none
 
 Reviewers never see each other's votes. A blind review does not show the machine's own view of a pair before the vote,
 so that votes can correct it; that is the default. The pairs that are least certain come first, unless `order` is given.
@@ -10,23 +11,21 @@ so that votes can correct it; that is the default. The pairs that are least cert
 
 import csv
 import io
-import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
 
 from resight.audit.agreement import Agreement, measure_agreement
 from resight.audit.pairs import Pair, read_pairs, write_pairs
+from resight.audit.review_settings import Order, Settings, has_settings, read_settings, write_settings
 from resight.audit.votes import Verdict, Vote, VoteBook, check_reviewer
-from resight.errors import InputError, ManifestError
-from resight.whole_files import write_whole
+from resight.errors import InputError
+from resight.search import calibration as calibrations
+from resight.search.calibration import Calibration
 
-SETTINGS, PAIRS, VOTES = "review.json", "pairs.csv", "votes.sqlite"
-Order = Literal["uncertain", "given"]
+PAIRS, VOTES, CALIBRATION = "pairs.csv", "votes.sqlite", "searched_with.json"
 
 
 @dataclass(frozen=True)
@@ -66,28 +65,32 @@ class Review:
         b: Path,
         pairs: Sequence[Pair],
         *,
-        order: Order = "uncertain",
-        blind: bool = True,
+        order: Order | None = None,
+        blind: bool | None = None,
+        calibration: Calibration | None = None,
     ) -> "Review":
-        """Write a review down; where there is one already, its pairs are replaced and its votes kept."""
+        """Write a review down; where there is one already, its pairs are replaced, and its votes kept.
+
+        `order` and `blind` too stay as they are there, unless they are given. `calibration` is what the pairs'
+        probabilities come from, where that is a search.
+        """
+        known = read_settings(folder) if has_settings(folder) else Settings(title, a, b)
+        (folder / CALIBRATION).unlink(missing_ok=True)
         write_pairs(pairs, folder / PAIRS)
-        settings = {"title": title, "a": _name(a, folder), "b": _name(b, folder), "order": order, "blind": blind}
-        with write_whole(folder / SETTINGS) as temporary:
-            temporary.write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        if calibration is not None:
+            calibrations.save([calibration], folder / CALIBRATION)
+        kept = Settings(title, a, b, order or known.order, known.blind if blind is None else blind)
+        write_settings(kept, folder)
         return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Path) -> "Review":
-        settings = _read_settings(folder / SETTINGS)
-        return cls(
-            folder,
-            settings["title"],
-            folder / settings["a"],
-            folder / settings["b"],
-            tuple(read_pairs(folder / PAIRS)),
-            settings["order"],
-            settings["blind"],
-        )
+        settings = read_settings(folder)
+        listed: dict[tuple[str, str], Pair] = {}
+        for pair in read_pairs(folder / PAIRS):
+            listed.setdefault((pair.a, pair.b), pair)  # one that is there twice would never be done
+        pairs = tuple(listed.values())
+        return cls(folder, settings.title, settings.a, settings.b, pairs, settings.order, settings.blind)
 
     def find(self, number: int) -> Pair:
         if not 1 <= number <= len(self.pairs):
@@ -114,13 +117,31 @@ class Review:
         pair = self.find(number)
         return self._votes.cast(reviewer, pair.a, pair.b, verdict)
 
-    def undo(self, reviewer: str) -> int | None:
-        """Take the reviewer's last vote back and give the number of its pair; None when there is none left."""
-        while vote := self._votes.undo(reviewer):
-            number = self._numbers.get((vote.a, vote.b))
-            if number is not None:  # else it was cast on a pair of an earlier list
-                return number
-        return None
+    def last(self, reviewer: str) -> int | None:
+        """The number of the pair that this reviewer voted on last, of those that are listed; None: no vote."""
+        votes = self._list_votes(check_reviewer(reviewer))
+        return self._numbers[votes[-1].a, votes[-1].b] if votes else None
+
+    def undo(self, reviewer: str, number: int | None = None) -> int | None:
+        """Take a vote back, that on this pair or else the last one, and give the pair's number; None: no vote at all.
+
+        With a number it may be asked again, such as after an answer that got lost: a vote that is gone stays gone, and
+        no other goes in its place.
+        """
+        number = self.last(reviewer) if number is None else number
+        if number is None:
+            return None
+        pair = self.find(number)
+        for vote in self._list_votes(check_reviewer(reviewer)):
+            if (vote.a, vote.b) == (pair.a, pair.b):
+                self._votes.remove(vote)
+        return number
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """That of the search that gave the probabilities; None: they come from elsewhere."""
+        file = self.folder / CALIBRATION
+        return calibrations.load(file)[0] if file.is_file() else None
 
     def progress(self, reviewer: str) -> Progress:
         return Progress(len(self.pairs), Counter(vote.verdict for vote in self._list_votes(check_reviewer(reviewer))))
@@ -160,27 +181,3 @@ class Review:
         if self.order == "given":
             return numbers
         return sorted(numbers, key=lambda number: round(abs(self.pairs[number - 1].probability - 0.5), 6))
-
-
-def _name(collection: Path, folder: Path) -> str:
-    """Relative where the collection lies in the review's folder, so that both can be moved together."""
-    inside = collection.resolve().is_relative_to(folder.resolve())
-    return Path(os.path.relpath(collection, folder)).as_posix() if inside else str(collection.resolve())
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        title, a, b = (settings[name] for name in ("title", "a", "b"))
-        order, blind = settings.get("order", "uncertain"), settings.get("blind", True)
-        right = all(isinstance(text, str) for text in (title, a, b)) and isinstance(blind, bool)
-        if not right or order not in ("uncertain", "given"):
-            raise ValueError("a value of the wrong kind")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ManifestError(
-            f"{path.parent} is not a review",
-            expected="review.json with title, a, b, and order (uncertain or given) and blind (true or false) if wanted",
-            actual="no such file" if isinstance(error, FileNotFoundError) else repr(error),
-            fix="make it with `resight audit` or `resight dedup --review`",
-        ) from error
-    return {"title": title, "a": a, "b": b, "order": order, "blind": blind}

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from resight.audit.thumbnails import Pictures
 from resight.types import FloatArray
 
 FREQUENCIES = 8
@@ -18,8 +18,8 @@ REDUCED = 32
 SIGNS = (-1.0) ** np.arange(FREQUENCIES)
 
 
-def describe(grey: NDArray[np.uint8]) -> FloatArray:
-    """Thumbnails [n, side, side] → [n, 64]; zeros where a picture is of one shade."""
+def describe(grey: Pictures) -> FloatArray:
+    """n thumbnails [side, side] → [n, 64]; zeros where a picture is of one shade."""
     vectors = np.zeros((len(grey), FREQUENCIES * FREQUENCIES), np.float32)
     for row, picture in enumerate(grey):
         small = cv2.resize(picture, (REDUCED, REDUCED), interpolation=cv2.INTER_AREA).astype(np.float32)

@@ -6,10 +6,11 @@ are mirrored or turned (symmetries.py) and tell whether two pictures agree when 
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -29,10 +30,35 @@ AT_ONCE = 64
 Progress = Callable[[int, int], None]
 
 
+class Pictures(Protocol):
+    """Grey pictures [side, side] uint8 by number: an array [n, side, side], or some rows of one."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, row: int, /) -> NDArray[np.uint8]: ...
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]: ...
+
+
+@dataclass(frozen=True)
+class SomePictures:
+    """Rows of others, which are read when they are asked for: a copy of a mapped file would be held in memory."""
+
+    pictures: Pictures
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int, /) -> NDArray[np.uint8]:
+        return self.pictures[int(self.rows[row])]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        return (self.pictures[int(row)] for row in self.rows)
+
+
 @dataclass(frozen=True)
 class Thumbnails:
     ids: tuple[str, ...]
-    grey: NDArray[np.uint8]  # [n, SIDE, SIDE]
+    grey: Pictures  # n of [SIDE, SIDE]
     digests: tuple[str, ...]  # empty where the file could not be read
     flat: NDArray[np.bool_]  # [n] shows nothing; also where the file could not be read
     skipped: tuple[Skipped, ...]
@@ -41,13 +67,11 @@ class Thumbnails:
         return len(self.ids)
 
     def choose(self, rows: Sequence[int]) -> "Thumbnails":
-        """Some of them; the pictures stay where they are as long as all are chosen."""
-        if len(rows) == len(self):
-            return self
+        """Some of them; the pictures stay where they are."""
         chosen = np.asarray(rows, np.int64)
         digests = tuple(self.digests[row] for row in rows)
         ids = tuple(self.ids[row] for row in rows)
-        return Thumbnails(ids, self.grey[chosen], digests, self.flat[chosen], self.skipped)
+        return Thumbnails(ids, SomePictures(self.grey, chosen), digests, self.flat[chosen], self.skipped)
 
 
 def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Progress | None = None) -> Thumbnails:

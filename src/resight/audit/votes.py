@@ -56,15 +56,14 @@ class VoteBook:
             )
         return vote
 
-    def undo(self, reviewer: str) -> Vote | None:
-        """Take the reviewer's last vote back; None when there is none left."""
+    def remove(self, vote: Vote) -> bool:
+        """Take a vote back, as it was read; whether it was still there. One that was cast anew since stays."""
         with self._open() as connection:
             row = connection.execute(
-                "delete from votes where number = (select max(number) from votes where reviewer = ?) "
-                "returning reviewer, a, b, verdict, at",
-                (check_reviewer(reviewer),),
+                "delete from votes where (reviewer, a, b, at) = (?, ?, ?, ?) returning number",
+                (vote.reviewer, vote.a, vote.b, vote.at),
             ).fetchone()
-        return None if row is None else Vote(*row)
+        return row is not None
 
     def read(self, reviewer: str | None = None) -> list[Vote]:
         """The votes of one reviewer or of all, oldest first."""

@@ -5,7 +5,7 @@ import pytest
 from builders import draw_texture
 
 from resight.audit.branches import Branches, choose_branches
-from resight.audit.candidates import Depth, exceed_chance, find_candidates
+from resight.audit.candidates import Depth, choose_sharing, exceed_chance, find_candidates
 from resight.audit.side import Side
 from resight.audit.thumbnails import Thumbnails, shrink
 from resight.recipe import load
@@ -22,6 +22,25 @@ from resight.recipe import load
 )
 def test_more_keys_are_asked_for_than_chance_gives_to_any_image(mean, images, least):
     assert exceed_chance(mean, images) == least
+
+
+def test_the_image_itself_and_real_partners_do_not_raise_what_chance_gives():
+    # The mean of all ten is 86.6, which 30 keys would not exceed; of the unrelated ones it is 2 at most.
+    shared = np.array([800, 30, 2, 1, 3, 0, 2, 1, 2, 25], np.int32)
+    assert choose_sharing(shared, most=12, itself=0).tolist() == [1, 9]
+
+
+def test_in_a_large_collection_the_others_say_what_chance_gives():
+    # 5,000 images share 1 key each on average: 5,000 · P(≥ 7) = 0.4, 5,000 · P(≥ 6) = 3.
+    shared = np.tile(np.array([0, 2, 1, 1], np.int32), 1250)
+    shared[[7, 8, 9]] = 6, 7, 90
+    assert choose_sharing(shared, most=12).tolist() == [9, 8]
+
+
+def test_no_more_are_chosen_than_asked_for_and_of_equal_ones_the_first():
+    shared = np.zeros(200, np.int32)
+    shared[[3, 50, 120, 199]] = 9, 20, 9, 9
+    assert choose_sharing(shared, most=3).tolist() == [50, 3, 120]
 
 
 def make_side(pictures):

@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from resight.audit.candidates import Candidates
 from resight.audit.findings_log import FindingsLog
 from resight.audit.registration import Registration
 from resight.audit.verification import Finding
+from resight.errors import StorageError
 
 CANDIDATES = Candidates(np.array([[0, 1], [0, 2]], np.int32), np.array([False, True]))
 FOUND = Finding(0, 1, True, 12, 30, 1.25, Registration(0.5, 0.25, 1.0, (0, 0, 0.5, 1), (0, 0, 1, 1)))
@@ -30,3 +34,18 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path):
     assert (again.done, again.findings) == (1, [FOUND])
     again.add(2, [FOUND])
     assert FindingsLog.open(tmp_path / "log", CANDIDATES, ("a",)).findings == [FOUND, FOUND]
+
+
+def test_a_log_survives_a_disk_that_fails_while_it_is_opened_again(tmp_path, monkeypatch):
+    FindingsLog.open(tmp_path / "log", CANDIDATES, ("a",)).add(1, [FOUND])
+    written = Path.write_text
+
+    def fail(path, text, *rest, **settings):
+        written(path, text[:10], *rest, **settings)
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises((StorageError, OSError)):
+        FindingsLog.open(tmp_path / "log", CANDIDATES, ("a",))
+    monkeypatch.undo()
+    assert FindingsLog.open(tmp_path / "log", CANDIDATES, ("a",)).findings == [FOUND]

@@ -1,8 +1,6 @@
 import pytest
 
-from resight.audit.dedup import Settings, choose_listed
 from resight.audit.judging import judge, tell_kind
-from resight.audit.pairs import Pair
 from resight.audit.registration import Registration
 from resight.audit.verification import Finding
 
@@ -35,16 +33,3 @@ def test_inliers_and_agreement_both_speak_for_a_pair():
 
 def test_shades_alone_speak_for_a_pair_when_nearly_everything_agrees():
     assert judge(find(inliers=0, agreement=0.98)) > 0.5 > judge(find(inliers=0, agreement=0.4))
-
-
-def test_only_kinds_and_probabilities_that_are_asked_for_are_listed():
-    pairs = [Pair("a", "b", "copy", 1.0), Pair("a", "c", "same", 0.9), Pair("a", "d", "near_copy", 0.4)]
-    assert choose_listed(pairs, Settings(kinds=frozenset(["copy", "near_copy"]))) == pairs[:1]
-
-
-def test_the_rate_of_false_alarms_cuts_the_list():
-    # 1 - p: 0, 0.1, 0.3; of one pair 0, of two 0.05, of three 0.133.
-    pairs = [Pair("a", "b", "same", 1.0), Pair("a", "c", "same", 0.9), Pair("a", "d", "same", 0.7)]
-    assert choose_listed(pairs, Settings(false_alarms=0.05)) == pairs[:2]
-    assert choose_listed(pairs, Settings(false_alarms=0.14)) == pairs
-    assert choose_listed(pairs, Settings(false_alarms=0.0)) == pairs[:1]

@@ -1,10 +1,22 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from resight.audit.pairs import Pair
-from resight.audit.recalibration import FEWEST, Correction, correct_calibration, fit_correction, share_of_same
+from resight.audit.recalibration import (
+    CORRECTION,
+    FEWEST,
+    LEAST_SCALE,
+    Correction,
+    correct_calibration,
+    fit_correction,
+    load_correction,
+    require_both_verdicts,
+    save,
+    share_of_same,
+)
 from resight.audit.votes import Vote
 from resight.errors import InputError
 from resight.search.calibration import Calibration
@@ -51,6 +63,46 @@ def test_a_few_votes_do_not_overturn_it() -> None:
     found = judge([0.9] * FEWEST, [False] * FEWEST)
     assert 0.2 < found.correct(0.9) < 0.8  # ten in a row against it, and it still leaves room
     assert judge([0.9] * 200, [False] * 200).correct(0.9) < 0.1
+
+
+def test_ten_votes_do_not_erase_what_the_machine_knows() -> None:
+    found = judge([0.9 + 0.01 * number for number in range(10)], [False] * 10)
+    assert found.scale > 0.4
+    assert found.correct(0.9999) - found.correct(0.01) > 0.9
+
+
+def test_however_many_votes_contradict_it_a_surer_pair_stays_surer() -> None:
+    found = judge([0.9] * 500, [False] * 500)
+    assert found.scale == LEAST_SCALE
+    assert found.correct(0.9) < 0.05 < found.correct(0.9999)
+
+
+def test_votes_at_even_odds_say_nothing_about_the_scale() -> None:
+    assert judge([0.5] * 20, [True] * 15 + [False] * 5).scale == 1
+
+
+def test_votes_of_one_kind_are_too_little_to_calibrate_by() -> None:
+    with pytest.raises(InputError, match="all different"):
+        require_both_verdicts(judge([0.9] * 20, [False] * 20))
+    with pytest.raises(InputError, match="all the same"):
+        require_both_verdicts(judge([0.9] * 20, [True] * 20))
+    require_both_verdicts(judge([0.9] * 20, [False] + [True] * 19))
+
+
+def test_a_saved_correction_comes_back(tmp_path: Path) -> None:
+    assert load_correction(tmp_path / CORRECTION) is None
+    found = judge([0.9] * 20, [False] * 4 + [True] * 16)
+    save(found, tmp_path / CORRECTION)
+    assert load_correction(tmp_path / CORRECTION) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"scale": 1}', '{"scale": 0, "shift": 0, "pairs": 9, "same": 1, "before": 1, "after": 1}']
+)
+def test_a_file_that_is_no_correction_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / CORRECTION).write_text(text)
+    with pytest.raises(InputError, match="not a correction"):
+        load_correction(tmp_path / CORRECTION)
 
 
 def test_a_correction_never_turns_the_ranking_round() -> None:

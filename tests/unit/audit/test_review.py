@@ -6,6 +6,7 @@ import pytest
 from resight.audit.pairs import Pair
 from resight.audit.review import Review
 from resight.errors import InputError, ManifestError
+from resight.search.calibration import Calibration
 
 PAIRS = [
     Pair("a1", "b1", "same", 0.99),
@@ -47,6 +48,48 @@ def test_undo_brings_the_last_pair_back(tmp_path: Path) -> None:
     assert review.next("kim") == 4
     assert review.undo("kim") == 2
     assert review.undo("kim") is None
+
+
+def test_undo_that_names_its_pair_may_be_asked_again_and_takes_no_second_vote(tmp_path: Path) -> None:
+    review = make(tmp_path)
+    for number in (2, 4):
+        review.vote("kim", number, "same")
+    assert review.last("kim") == 4
+    assert [review.undo("kim", 4), review.undo("kim", 4)] == [4, 4]
+    assert review.last("kim") == 2
+    assert review.progress("kim").voted == 1
+    assert review.last("lee") is None
+
+
+def test_undo_leaves_votes_on_pairs_that_are_not_listed(tmp_path: Path) -> None:
+    make(tmp_path).vote("kim", 2, "same")
+    make(tmp_path).vote("kim", 1, "same")
+    renewed = make(tmp_path, PAIRS[1:])
+    assert renewed.undo("kim") == 1  # that is a2, the only listed one with a vote
+    assert renewed.undo("kim") is None
+    assert make(tmp_path).progress("kim").voted == 1
+
+
+def test_how_a_review_is_shown_outlives_a_new_list_of_pairs(tmp_path: Path) -> None:
+    make(tmp_path, blind=False, order="given")
+    renewed = make(tmp_path)
+    assert (renewed.blind, renewed.order) == (False, "given")
+    assert make(tmp_path, blind=True).blind
+
+
+def test_a_pair_that_is_listed_twice_is_asked_once(tmp_path: Path) -> None:
+    review = make(tmp_path, [PAIRS[0], PAIRS[1], PAIRS[0]], order="given")
+    assert review.pairs == (PAIRS[0], PAIRS[1])
+    for number in (1, 2):
+        assert review.next("kim") == number
+        review.vote("kim", number, "same")
+    assert review.next("kim") is None
+
+
+def test_the_calibration_of_the_search_is_kept_until_other_pairs_come(tmp_path: Path) -> None:
+    calibration = Calibration(-3.0, {"inliers": 1.5}, 1000, 500)
+    assert make(tmp_path, calibration=calibration).calibration == calibration
+    assert make(tmp_path).calibration is None
 
 
 def test_progress_counts_verdicts_and_a_skipped_pair_is_not_voted_on(tmp_path: Path) -> None:

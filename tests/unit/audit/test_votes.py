@@ -31,22 +31,29 @@ def test_votes_come_back_in_the_order_in_which_they_were_cast(tmp_path: Path) ->
     assert [vote.a for vote in book.read("kim")] == ["a", "c"]
 
 
-def test_the_last_vote_on_a_pair_counts_and_is_the_one_that_undo_takes_back(tmp_path: Path) -> None:
+def test_the_last_vote_on_a_pair_counts(tmp_path: Path) -> None:
     book = VoteBook(tmp_path / "votes.sqlite")
     book.cast("kim", "a", "b", "same")
     book.cast("kim", "c", "d", "same")
     book.cast("kim", "a", "b", "different")
     assert [(vote.a, vote.verdict) for vote in book.read()] == [("c", "same"), ("a", "different")]
-    undone = book.undo("kim")
-    assert undone is not None and (undone.a, undone.verdict) == ("a", "different")
-    assert [vote.a for vote in book.read()] == ["c"]
 
 
-def test_undo_leaves_the_votes_of_others(tmp_path: Path) -> None:
+def test_a_vote_is_taken_back_once_and_one_that_was_cast_anew_stays(tmp_path: Path) -> None:
+    book = VoteBook(tmp_path / "votes.sqlite")
+    vote = book.cast("kim", "a", "b", "same")
+    assert book.remove(vote)
+    assert not book.remove(vote)
+    book.cast("kim", "a", "b", "same")
+    assert not book.remove(vote)
+    assert [vote.a for vote in book.read()] == ["a"]
+
+
+def test_taking_a_vote_back_leaves_the_votes_of_others(tmp_path: Path) -> None:
     book = VoteBook(tmp_path / "votes.sqlite")
     book.cast("lee", "a", "b", "same")
-    assert book.undo("kim") is None
-    assert len(book.read()) == 1
+    assert book.remove(book.cast("kim", "a", "b", "same"))
+    assert [vote.reviewer for vote in book.read()] == ["lee"]
 
 
 def test_a_vote_survives_a_killed_process(tmp_path: Path) -> None:

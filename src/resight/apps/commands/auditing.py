@@ -11,6 +11,7 @@ from resight.errors import InputError
 
 if TYPE_CHECKING:
     from resight.audit.recalibration import Correction
+    from resight.audit.review import Review
 
 
 def audit(
@@ -90,7 +91,7 @@ def votes(
     ] = False,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Also put the correction into the calibration of the searched collection."),
+        typer.Option("--calibrate", help="Of an audit: put it into the calibration of the searched collection, too."),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -105,10 +106,10 @@ def votes(
             temporary.write_text(review.export_csv(), encoding="utf-8")
     agreement = review.agreement()
     correction = recalibration.fit_correction(review.pairs, review.list_votes()) if correct or calibrate else None
-    if correction:
-        recalibration.save(correction, folder / "correction.json")
     if correction and calibrate:
-        _calibrate(review.b, correction)
+        _calibrate(review, correction)
+    if correction:
+        recalibration.save(correction, folder / recalibration.CORRECTION)
     if json:
         return terminal.print_json({"title": review.title, "agreement": agreement, "correction": correction})
     for name, count in agreement.reviewers.items():
@@ -134,12 +135,12 @@ def review(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Show the pairs of a review on a page, to vote on: `resight serve` of its collections with --review."""
+    """Show the pairs of a review on a page, to vote on: `resight serve --review`, of the searched collection."""
     from resight.apps.commands.serving import serve
     from resight.audit.review import Review
 
-    opened = Review.open(folder)
-    serve(list(dict.fromkeys([opened.b, opened.a])), port=port, review=[folder], open_page=open_page)
+    # The other collection is opened for its pictures; two of the same name could not be served beside each other.
+    serve([Review.open(folder).b], port=port, review=[folder], open_page=open_page)
 
 
 def _apply_published(name: str, sources: list[Path], out: Path, json: bool) -> None:
@@ -163,20 +164,22 @@ def _apply_published(name: str, sources: list[Path], out: Path, json: bool) -> N
     return None
 
 
-def _calibrate(searched: Path, correction: "Correction") -> None:
-    """The calibration of the collection that was searched, with the correction in it."""
-    from resight.audit.recalibration import correct_calibration
+def _calibrate(review: "Review", correction: "Correction") -> None:
+    """The calibration that the pairs were found with, corrected: however often this is asked, it is done once."""
+    from resight.audit.recalibration import correct_calibration, require_both_verdicts
+    from resight.audit.review import CALIBRATION
     from resight.collection import open_collection
 
-    collection = open_collection(searched, must_exist=True)
-    present = collection.pipeline.calibration
-    if present is None:
+    found_with = review.calibration
+    if found_with is None:
         raise InputError(
-            f"{searched} has no calibration to correct",
-            expected="a collection whose searches give probabilities",
-            fix="fit one with `resight calibrate`",
+            f"{review.folder} has no calibration to correct",
+            expected="a review that `resight audit` made, of a collection whose searches give probabilities",
+            actual=f"{review.title!r}, without {CALIBRATION}",
+            fix="run `resight audit` again; a review of `resight dedup` takes --correct and then dedup again",
         )
-    collection.calibrate(correct_calibration(present, correction))
+    require_both_verdicts(correction)
+    open_collection(review.b, must_exist=True).calibrate(correct_calibration(found_with, correction))
 
 
 def _read_texts(path: Path | None) -> tuple[str, ...]:

@@ -26,11 +26,18 @@ def dedup(
     kinds: Annotated[str, typer.Option(help="Which pairs.")] = "copy,near_copy,same",
     least: Annotated[float, typer.Option(min=0, max=1, help="The least probability of a pair.")] = 0.5,
     false_alarms: Annotated[
-        float | None, typer.Option(min=0, max=1, metavar="RATE", help="At most this share of wrong pairs, as expected.")
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="RATE",
+            help="At most this share of those that are no exact copies is wrong, as expected.",
+        ),
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that shows the groups.")] = None,
     review: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Make a review of the pairs, to vote on: serve --review.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Make a review of the pairs, to vote on; its correction.json is applied."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -40,9 +47,13 @@ def dedup(
     """
     from resight.audit.dedup import Settings, find_duplicates
     from resight.audit.pairs import parse_kinds, write_pairs
+    from resight.audit.recalibration import CORRECTION, load_correction
     from resight.collection import open_collection
 
-    settings = Settings(parse_kinds(kinds), least, false_alarms)
+    if review:
+        _check_review(review)
+    correction = load_correction(review / CORRECTION) if review else None
+    settings = Settings(parse_kinds(kinds), least, false_alarms, correction=correction)
     if out.is_dir():
         raise InputError(f"{out} is a folder", expected="the name of a file", fix="e.g. --out pairs.csv")
     one = open_collection(collection, must_exist=True)
@@ -59,15 +70,32 @@ def dedup(
         from resight.audit.review import Review
 
         title = f"Duplicates in {collection.name}" + (f" and {against.name}" if against else "")
-        Review.create(review, title, one.path, (two or one).path, report.pairs)
+        Review.create(review, title, one.path, (two or one).path, [pair.uncorrected for pair in report.pairs])
     shutil.rmtree(work, ignore_errors=True)
     if json:
-        return terminal.print_json(
-            {"collection": collection, "out": out, **summarise(report), "skipped": report.skipped}
-        )
+        told = {"collection": collection, "out": out, **summarise(report)}
+        return terminal.print_json({**told, "correction": correction, "skipped": report.skipped})
     terminal.print_skipped(report.skipped)
     print_summary(out, report)
+    if review and correction:
+        print(f"probabilities are corrected by votes on {correction.pairs:,} pairs, as {review / CORRECTION} says")
     return None
+
+
+def _check_review(folder: Path) -> None:
+    """Before anything is looked for: that pairs and a correction of this folder, if it has any, are of duplicates."""
+    from resight.audit.review import CALIBRATION
+    from resight.audit.review_settings import has_settings, read_settings
+
+    if has_settings(folder):
+        read_settings(folder)
+    if (folder / CALIBRATION).exists():
+        raise InputError(
+            f"{folder} is the review of an audit",
+            expected="a new folder, or one that `resight dedup --review` made",
+            actual=f"a folder with {CALIBRATION}",
+            fix="choose another folder",
+        )
 
 
 def _show(bar: terminal.Bar) -> Callable[[str, int, int], None]:
@@ -103,8 +131,8 @@ def print_summary(out: Path, report: "Report") -> None:
     parts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in kinds.items())
     print(f"{out}: {len(report.pairs):,} pairs{f' ({parts})' if parts else ''} in {report.groups:,} groups; {RULE}")
     print(f"of {report.images:,} images, {report.candidates:,} candidate pairs verified")
-    if report.pairs:
-        rate = f"{report.false_alarm_rate:.2%}"
-        print(f"expected to be wrong, by their probabilities: {report.expected_wrong:.1f} pairs ({rate})")
+    if report.doubtful:
+        said = f"{report.expected_wrong:.1f} of the {report.doubtful:,} pairs that are no exact copies"
+        print(f"expected to be wrong, by their probabilities: {said} ({report.false_alarm_rate:.2%})")
     if report.blank:
         print(f"{report.blank:,} images are blank or could not be read: of these only exact copies are listed")

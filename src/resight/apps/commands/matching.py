@@ -29,8 +29,11 @@ def match(
         found = match_collections(one, two, one_to_one=one_to_one, least=least, candidates=candidates, progress=bar)
     write_matches(found, out)
     alone = [one.a for one in found if not one.b]
+    skipped = [one.skipped for one in found if one.skipped]
     if json:
-        return terminal.print_json({"a": a, "b": b, "matched": len(found) - len(alone), "unmatched": alone, "out": out})
+        matched = {"matched": len(found) - len(alone), "unmatched": alone, "skipped": skipped}
+        return terminal.print_json({"a": a, "b": b, **matched, "out": out})
+    terminal.print_skipped(skipped)
     print(f"{out}: {len(found) - len(alone):,} of {len(found):,} images of {a} have a match in {b}")
     for name in alone[: terminal.SHOWN]:
         print(f"no match: {terminal.clean(name)}")

@@ -21,6 +21,9 @@ class VoteFields(BaseModel):
 class UndoFields(BaseModel):
     model_config = ConfigDict(extra="forbid")
     reviewer: Name
+    pair: Annotated[int | None, Field(description="The pair whose vote goes, if it is still there; else the last.")] = (
+        None
+    )
 
 
 class ReviewInfo(BaseModel):
@@ -59,6 +62,7 @@ class ListedPair(BaseModel):
 
 class NextPair(BaseModel):
     pair: ListedPair | None
+    last: Annotated[int | None, Field(description="The pair that was voted on last: what an undo takes back.")]
     progress: Progress
 
 

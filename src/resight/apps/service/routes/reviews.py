@@ -50,8 +50,7 @@ def router(service: Service) -> APIRouter:
     def read_next(review: str, reviewer: Reviewer, skipped: bool = False) -> Json:
         """`pair` is null when all are done; with `skipped`, those that were skipped come again."""
         one = _find(reviews, review)
-        number = one.review.next(reviewer, skipped=skipped)
-        return Json({"pair": one.describe_pair(number), "progress": tell_progress(one.review.progress(reviewer))})
+        return Json(_show(one, one.review.next(reviewer, skipped=skipped), reviewer))
 
     @routes.post("/{review}/votes", status_code=201, dependencies=WRITES, response_model=review_shapes.Voted)
     def cast_vote(review: str, fields: VoteFields) -> Json:
@@ -68,12 +67,14 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/{review}/undo", dependencies=WRITES, response_model=review_shapes.NextPair)
     def undo_vote(review: str, fields: UndoFields) -> Json:
-        """`pair` is the one whose vote was taken back; null where there was none."""
+        """`pair` is the one whose vote was taken back; null where there was none.
+
+        Where the request names the pair, it may be sent again: a vote that is gone stays gone, and no other goes.
+        """
         one = _find(reviews, review)
-        number = one.review.undo(fields.reviewer)
-        return Json(
-            {"pair": one.describe_pair(number), "progress": tell_progress(one.review.progress(fields.reviewer))}
-        )
+        if fields.pair is not None:
+            one.find_pair(fields.pair)
+        return Json(_show(one, one.review.undo(fields.reviewer, fields.pair), fields.reviewer))
 
     @routes.get("/{review}/agreement", response_model=review_shapes.Agreement)
     def read_agreement(review: str) -> Json:
@@ -123,6 +124,12 @@ def tell_progress(progress: Progress) -> Plain:
         "left": progress.left,
         "counts": dict(progress.counts),
     }
+
+
+def _show(one: OpenReview, number: int | None, reviewer: str) -> Plain:
+    """A pair, and how far its reviewer is."""
+    progress = tell_progress(one.review.progress(reviewer))
+    return {"pair": one.describe_pair(number), "last": one.review.last(reviewer), "progress": progress}
 
 
 def _describe(one: OpenReview) -> Plain:

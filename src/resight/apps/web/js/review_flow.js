@@ -15,7 +15,7 @@ const UNKNOWN = [4, 3]; // the size of a picture that is no longer there
 
 export async function startReview(root, about, reviewer, rename) {
   const base = `/api/reviews/${encodeURIComponent(about.name)}`;
-  const flow = { pair: null, why: null, busy: false, again: false, mode: "side", lines: true, stage: null };
+  const flow = { pair: null, last: null, why: null, busy: false, again: false, mode: "side", lines: true, stage: null };
   const bar = h("progress", { max: about.pairs, value: 0, "aria-label": "Pairs you have looked at" });
   const count = h("span", { class: "quiet" });
   const fault = h("div");
@@ -50,12 +50,13 @@ export async function startReview(root, about, reviewer, rename) {
     });
   }
 
+  // The request names the pair: sent again after an answer that got lost, it takes no second vote back.
   function undo() {
     return workOnce(async () => {
-      const told = await post(`${base}/undo`, { reviewer }, { patient: true });
-      put(last, told.pair ? "Your last vote is taken back." : "There is no vote to take back.");
+      const told = flow.last === null ? null : await post(`${base}/undo`, { reviewer, pair: flow.last }, { patient: true });
+      put(last, told ? "Your last vote is taken back." : "There is no vote to take back.");
       announce(last.textContent);
-      if (told.pair) { await showNext(told); }
+      if (told) { await showNext(told); }
     });
   }
 
@@ -75,9 +76,9 @@ export async function startReview(root, about, reviewer, rename) {
     }
   }
 
-  async function showNext({ pair, progress }) {
+  async function showNext({ pair, last: newest, progress }) {
     const seen = progress.total - progress.left;
-    Object.assign(flow, { pair, why: null });
+    Object.assign(flow, { pair, last: newest, why: null });
     bar.value = seen;
     put(count, `${seen.toLocaleString("en-GB")} of ${sayCount(progress.total, "pair")}`);
     if (!pair) {
