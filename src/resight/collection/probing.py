@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -214,4 +215,5 @@ def _repeat(chunk: Descriptors, count: int) -> Iterator[Descriptors]:
         ids = tuple(str(first + number) for number in range(min(size, count - first)))
         end = int(np.searchsorted(chunk.owners, len(ids)))
         parts = {name: getattr(chunk, name) for name in ("vectors", "owners", *ARRAYS)}
-        yield replace(chunk, ids=ids, **{name: None if part is None else part[:end] for name, part in parts.items()})
+        kept: dict[str, Any] = {name: None if part is None else part[:end] for name, part in parts.items()}
+        yield replace(chunk, ids=ids, **kept)
