@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from resight import kernels, ranks
 from resight.errors import CollectionError, RecipeError, SpaceMismatch
@@ -148,6 +149,13 @@ class Late:
 
     def create(self, chunks: Chunks, folder: Path) -> "LateSearcher":
         contents = measure(chunks)
+        with threadpool_limits(1, "blas"):  # a second thread would wait in a loop more than it works
+            self._write_packs(chunks, contents, folder)
+        table = {"space": contents.space, "ids": contents.ids}
+        (folder / "images.json").write_text(json.dumps(table), encoding="utf-8")
+        return self.open(folder)
+
+    def _write_packs(self, chunks: Chunks, contents: Contents, folder: Path) -> None:
         writers = self._start_packs(chunks, contents, folder)
         with ThreadPoolExecutor(len(writers)) as pool:
             for rows, tokens in number_tokens(chunks, contents):
@@ -155,9 +163,6 @@ class Late:
                     written.result()
         for writer in writers:
             writer.finish()
-        table = {"space": contents.space, "ids": contents.ids}
-        (folder / "images.json").write_text(json.dumps(table), encoding="utf-8")
-        return self.open(folder)
 
     def _start_packs(self, chunks: Chunks, contents: Contents, folder: Path) -> list[kernels.PackWriter]:
         config, offsets, d = self._config, contents.offsets, contents.dimensions
