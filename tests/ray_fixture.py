@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resight.ray_cluster import ENVIRONMENT
+from resight.ray_cluster import ENVIRONMENT, forbid_auto_connect
 
 CPUS = 3
 
@@ -20,6 +20,7 @@ def ray_cluster() -> Iterator[Any]:
     ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'resight[ray]'")
     logging.getLogger("ray").setLevel(logging.ERROR)
     os.environ.update(ENVIRONMENT)
+    forbid_auto_connect()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ray.shutdown()  # what an earlier test of this process may have started by itself
@@ -32,6 +33,9 @@ def ray_cluster() -> Iterator[Any]:
             object_store_memory=200_000_000,
         )
     yield ray
+    from resight.index.shards.keeper import stop_keepers  # it needs Ray
+
+    stop_keepers()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ray.shutdown()

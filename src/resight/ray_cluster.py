@@ -12,8 +12,8 @@ import os
 import platform
 import socket
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -26,8 +26,17 @@ from resight.errors import ClusterError, InputError, MissingExtra
 
 ENGINES = "local, ray, ray://HOST:PORT, ray://auto, qdrant://HOST:PORT/NAME or qdrant:FOLDER"
 AUTO = "auto"
-ANSWER_SECONDS = 3.0  # an address may take to answer
+ANSWER_SECONDS = 5.0  # an address may take to answer
+SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # the head of a frame of HTTP/2: its length, its kind (4), and so on
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS  # what speaks HTTP/2, as Ray does, answers with its own
 VERSION_SECONDS = 120.0  # a node may take to start its first worker and tell its versions
+PACKAGES = {  # that rows and scores depend on, and the names under which they are installed
+    "opencv": ("opencv-python-headless", "opencv-python", "opencv-contrib-python-headless", "opencv-contrib-python"),
+    "pillow": ("pillow",),
+    "onnxruntime": ("onnxruntime", "onnxruntime-gpu"),
+    "faiss": ("faiss-cpu", "faiss-gpu"),
+    "pylance": ("pylance",),
+}
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent home without being asked for
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # it would write to the terminal of whoever uses it
@@ -64,12 +73,14 @@ def is_engine(text: str) -> bool:
 
 
 def connect(engine: str) -> None:
-    """Start Ray, or join the cluster that `engine` names; nothing where this process is connected already."""
+    """Start Ray, or join the cluster that `engine` names; nothing where this process is connected to it already."""
     wanted = parse_engine(engine)
     if wanted.kind != "ray":
         raise InputError(f"{engine!r} is no Ray cluster", expected="ray, ray://HOST:PORT or ray://auto", actual=engine)
     ray = import_ray()
+    forbid_auto_connect()
     if ray.is_initialized():
+        _refuse_another(wanted.address)
         return
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -79,6 +90,12 @@ def connect(engine: str) -> None:
     with cluster_errors(f"no way into the Ray cluster {engine}"), warnings.catch_warnings(), _silence_stderr():
         warnings.simplefilter("ignore")  # Ray warns of its own parts, which is nobody's error
         ray.init(address=address, **quiet)
+
+
+def forbid_auto_connect() -> None:
+    """A call to Ray after it was shut down is an error from now on, where Ray would start a cluster by itself."""
+    with suppress(ImportError):  # other releases may do it elsewhere
+        importlib.import_module("ray._private.auto_init_hook").enable_auto_connect = False  # type: ignore[attr-defined]
 
 
 def check_versions() -> None:
@@ -104,7 +121,16 @@ def tell_versions() -> dict[str, str]:
         "python": ".".join(platform.python_version_tuple()[:2]),
         "numpy": np.__version__,
         "kernels": kernels.implementation(),
+        **{name: _find_version(packages) for name, packages in PACKAGES.items()},
     }
+
+
+def _find_version(packages: Iterable[str]) -> str:
+    """Of the first that is installed."""
+    for package in packages:
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(package)
+    return "none"
 
 
 def _tell_there() -> dict[str, str]:
@@ -171,12 +197,49 @@ def _find_running(address: str) -> str:
             address = services.get_ray_address_from_environment(AUTO, None)
         except ConnectionError as error:
             raise _unanswered("ray://auto", "no Ray on this machine") from error
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+        with socket.create_connection(_split(address), ANSWER_SECONDS) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") not in ("0", ""):
+                return address  # it answers to a certificate alone
+            connection.sendall(GREETING)
+            with connection.makefile("rb") as answer:
+                head = answer.read(len(SETTINGS))
     except (OSError, OverflowError) as error:
         raise _unanswered(f"ray://{address}", str(error)) from error
+    if head[3:4] != SETTINGS[3:4]:
+        raise _unanswered(f"ray://{address}", "something answers that is no Ray")
     return address
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _refuse_another(address: str) -> None:
+    """Where this process is connected, nothing is wanted but the cluster at `address` (any, if there is none)."""
+    if address in ("", AUTO):
+        return
+    ray = import_ray()
+    mine = ray.get_runtime_context().gcs_address
+    (host, port), (my_host, my_port) = _split(address), _split(mine)
+    hosts, my_hosts = _resolve(host), _resolve(my_host)
+    if my_hosts & _resolve(ray.util.get_node_ip_address()):  # the head is this machine, whatever it is called
+        my_hosts |= _resolve("localhost") | _resolve(socket.gethostname())
+    if port != my_port or not hosts & my_hosts:
+        raise ClusterError(
+            f"this process is connected to another Ray cluster than ray://{address}",
+            expected=f"ray://{mine}, or ray: the cluster that it is connected to",
+            actual=f"ray://{address}",
+            fix="use one cluster in a process; ray.shutdown() leaves this one",
+        )
+
+
+def _resolve(host: str) -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+    except OSError:
+        return {host}
 
 
 def _unanswered(engine: str, actual: str) -> InputError:

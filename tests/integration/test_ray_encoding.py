@@ -24,15 +24,22 @@ from resight.types import ImageRef
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
 
-# Commits after every block of four, so that there are many moments to be killed at.
+# Commits after every block of four, so that there are many moments to be killed at; from the third report on it goes no
+# further, so that on a busy machine, too, it is killed before it is done.
 ADD = """
-import sys
+import sys, time
 import resight
 from resight.collection import ray_encoding
 ray_encoding.SMALLEST_BLOCK = ray_encoding.LARGEST_BLOCK = 4
 ray_encoding.COMMIT_SECONDS = 0
 photos = resight.open(sys.argv[2], "sift")
-photos.add(sys.argv[1], engine=sys.argv[3], progress=lambda done, total: print(done, flush=True))
+reports = 0
+def tell(done, total):
+    global reports
+    reports += 1
+    print(done, flush=True)
+    time.sleep(600 if reports >= 3 else 0)
+photos.add(sys.argv[1], engine=sys.argv[3], progress=tell)
 """
 
 

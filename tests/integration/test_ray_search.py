@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
 from resight import index
+from resight import ray_cluster as cluster
 from resight.collection import open_collection
 from resight.errors import ClusterError, StorageError
 from resight.types import Choice, Descriptors, Ranking
@@ -88,7 +90,7 @@ def test_a_host_that_dies_costs_no_answer_and_its_shards_are_restored(tmp_path: 
             for host in keeper.pool.list().values():
                 host.actor.__ray_terminate__.options(concurrency_group="care").remote()
         check_same(shards.search(query, 5), alone.search(query, 5))
-    assert replicas.count() == 3
+    wait_until(lambda: replicas.count() == 3)
 
 
 def test_an_index_whose_files_are_gone_keeps_no_other_from_being_restored(
@@ -100,12 +102,16 @@ def test_an_index_whose_files_are_gone_keeps_no_other_from_being_restored(
     shards: Any = create(tmp_path / "shards", "ray_shards", rows)
     keeper, replicas = shards.start()
     shutil.rmtree(tmp_path / "gone")
-    for host in keeper.pool.list().values():
+    before = set(keeper.pool.list().values())
+    for host in before:
         host.actor.__ray_terminate__.options(concurrency_group="care").remote()
-    wait_until(lambda: replicas.count() == 0)
-    wait_until(lambda: bool(keeper.wake()) or replicas.count() == 2)
-    told = [record.getMessage() for record in caplog.records if str(tmp_path / "gone") in record.getMessage()]
-    assert len(told) == 1, "what cannot be mended is said once"
+    wait_until(lambda: not before & set(keeper.pool.list().values()) and replicas.count() == 2)
+
+    def list_told() -> list[str]:
+        return [record.getMessage() for record in caplog.records if str(tmp_path / "gone") in record.getMessage()]
+
+    wait_until(lambda: bool(list_told()))
+    assert len(list_told()) == 1, "what cannot be mended is said once"
     gone.close()
 
 
@@ -119,6 +125,31 @@ def test_nodes_fetch_what_they_do_not_see_and_throw_it_away_afterwards(tmp_path:
     assert len(list(cache.iterdir())) == 2
     shards.close()
     wait_until(lambda: not list(cache.iterdir()))
+
+
+def test_an_index_that_is_opened_right_after_all_hosts_died_is_served_by_new_ones(tmp_path: Path, ray_cluster: Any):
+    rows = make_rows(200, 1, 16)
+    keeper, _ = create(tmp_path / "before", "ray_shards", rows).start()  # type: ignore[attr-defined]
+    for host in keeper.pool.list().values():
+        ray_cluster.kill(host.actor)
+    shards = create(tmp_path / "after", "ray_shards", rows)
+    alone = create(tmp_path / "alone", "exact", rows)
+    (query,) = make_queries(rows, 1, 1)
+    check_same(shards.search(query, 5), alone.search(query, 5))
+
+
+def test_a_host_that_fails_inside_is_an_error_of_this_index_and_serves_the_others(tmp_path: Path):
+    rows = make_rows(200, 1, 16)
+    well: Any = create(tmp_path / "well", "ray_shards", rows)
+    keeper, replicas = well.start()
+    hosts = keeper.pool.list()
+    broken: Any = create(tmp_path / "broken", "ray_shards", rows)
+    broken._manifest = replace(broken._manifest, inner=None)  # which no host expects
+    with pytest.raises(ClusterError, match="cannot hold shard 0") as caught:
+        broken.start()
+    assert "AttributeError" in caught.value.actual
+    assert keeper.pool.list() == hosts
+    assert replicas.count() == 2
 
 
 def test_where_no_node_can_take_a_shard_the_error_says_why(tmp_path: Path):
@@ -150,6 +181,15 @@ def test_an_address_that_does_not_answer_leaves_the_index_alone(tmp_path: Path, 
         index.build("ray_shards", address="ray://127.0.0.1:9").open(tmp_path / "shards")
     assert time.monotonic() - begin < 10
     assert (tmp_path / "shards" / "shards.json").exists()
+
+
+def test_the_cluster_that_a_process_is_connected_to_answers_under_each_of_its_names(ray_cluster: Any):
+    address = ray_cluster.get_runtime_context().gcs_address
+    assert cluster._find_running(address) == address
+    for name in (address, f"localhost:{address.rpartition(':')[2]}", "auto"):
+        cluster.connect(f"ray://{name}")
+    with pytest.raises(ClusterError, match="connected to another Ray cluster"):
+        cluster.connect("ray://127.0.0.1:9")
 
 
 def test_a_node_that_runs_another_version_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -209,7 +249,7 @@ def test_the_command_searches_on_ray_and_refuses_engines_that_do_not_exist(two_s
     assert "there is no engine 'spark'" in refused.err
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, f"still not so after {seconds} s"

@@ -28,7 +28,7 @@ from resight.index.shards.manifest import Manifest, Shard, describe_shard, locat
 from resight.index.shards.replicas import Replicas
 from resight.index.shards.spill import spill
 from resight.plugins import check_range
-from resight.ray_cluster import connect
+from resight.ray_cluster import cluster_errors, connect
 from resight.types import Choice, Descriptors, Ranking
 
 
@@ -137,14 +137,16 @@ class ShardSearcher:
         return merge(ask(replicas, parts, query, k, patience, keeper.wake), k)
 
     def start(self) -> tuple[Keeper, Replicas]:
+        """Every shard lies on a node, or else: a ClusterError, or a CollectionError where files here are damaged."""
         if self._placed is None:
             _connect(self._config.address)
-            keeper = find_keeper(self._config.cache)
-            always = self._config.fetch == "always"
-            replicas = Replicas(
-                self._folder, self._manifest, keeper.pool, self._config.replication, always_fetch=always
-            )
-            keeper.add(replicas)
+            with cluster_errors(f"the shards of {self._folder} cannot be placed"):
+                keeper = find_keeper(self._config.cache)
+                always = self._config.fetch == "always"
+                replicas = Replicas(
+                    self._folder, self._manifest, keeper.pool, self._config.replication, always_fetch=always
+                )
+                keeper.add(replicas)
             self._close = weakref.finalize(self, keeper.remove, replicas)
             self._placed = keeper, replicas
         return self._placed

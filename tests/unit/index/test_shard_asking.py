@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from resight.types import Choice, Ranking
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'resight[ray]'")
 
+from resight.index.shards import hosts  # noqa: E402
 from resight.index.shards.asking import Patience, ask  # noqa: E402
 from resight.index.shards.hosts import Host, HostPool  # noqa: E402
 from resight.index.shards.manifest import Manifest, Shard  # noqa: E402
@@ -120,3 +122,30 @@ def test_a_shard_that_nobody_restores_is_an_error_that_names_it(tmp_path: Path):
     replicas, _ = hold(tmp_path, {"a": "well", "b": "dead"}, {0: ["a"], 1: ["b"]})
     with pytest.raises(ClusterError, match=r"no node holds shard 1 of"):
         search(replicas, 0, 1)
+
+
+class FakeActor:
+    """Notes in which group, and by which name, it is called."""
+
+    def __init__(self) -> None:
+        self.called: dict[str, str] = {}
+
+    def __getattr__(self, method: str) -> Any:
+        def options(concurrency_group: str) -> Any:
+            self.called[method] = concurrency_group
+            return SimpleNamespace(remote=lambda *_: None)
+
+        return SimpleNamespace(options=options)
+
+
+def test_a_sign_of_life_does_not_wait_for_shards_that_are_opened(monkeypatch: pytest.MonkeyPatch):
+    actor, waited = FakeActor(), []
+    host = Host("a", "a", 1.0, actor)
+    monkeypatch.setattr(ray, "get", lambda _, timeout: waited.append(timeout))
+    for method in ("sign", "hold", "settle"):
+        host.begin(method)
+    assert actor.called["sign"] not in (actor.called["hold"], actor.called["settle"])
+    assert set(actor.called.values()) <= set(hosts.AT_ONCE)
+    host.call("settle")
+    host.call("settle", size=10**11)
+    assert waited[1] - waited[0] == 10_000, "a shard of 100 GB takes longer to be compared"

@@ -1,6 +1,10 @@
 """Rows dealt to shards, the list of their files, and what a node makes of them."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -175,3 +179,21 @@ def test_a_folder_that_a_node_sees_is_opened_in_place(shards: Path, tmp_path: Pa
     held = HeldShards(tmp_path / "cache")
     assert held.hold("key", EXACT, Sent(shards).shard, locate_shard(shards, 0)) == "held"
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, to ask for a process is to end it")
+def test_what_a_process_that_died_was_about_to_fetch_is_removed_by_the_next(shards: Path, tmp_path: Path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    cache, content = tmp_path / "cache", Sent(shards).shard.content
+    kept = [content, f".{content}.{socket.gethostname()}.{os.getpid()}", f".{content}.another-machine.{ended.pid}"]
+    for name in [*kept, f".{content}.{socket.gethostname()}.{ended.pid}"]:
+        (cache / name).mkdir(parents=True)
+    HeldShards(cache)
+    assert sorted(path.name for path in cache.iterdir()) == sorted(kept)
+
+
+def test_what_is_on_its_way_is_named_after_the_process_that_it_goes_to(shards: Path, tmp_path: Path):
+    HeldShards(tmp_path / "cache").prepare(Sent(shards).shard)
+    (partial,) = (tmp_path / "cache").iterdir()
+    assert partial.name.endswith(f".{socket.gethostname()}.{os.getpid()}")

@@ -5,9 +5,11 @@ what it holds. Files come into the cache in pieces under a temporary name, are c
 shard in the cache is whole. What goes wrong is given back as a value, so that it arrives as it left.
 """
 
+import glob
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -31,10 +33,14 @@ class HeldShards:
         self._measure_free = measure_free or (lambda folder: shutil.disk_usage(folder).free)
         self._searchers: dict[str, Searcher] = {}
         self._fetched: dict[str, Path] = {}
+        self._sweep()
 
     def tell(self) -> dict[str, str]:
         """The versions of what computes here."""
         return tell_versions()
+
+    def sign(self) -> None:
+        """A sign of life: that it comes back is the answer."""
 
     def hold(
         self, key: str, inner: Choice, shard: Shard, folder: Path | None
@@ -119,7 +125,14 @@ class HeldShards:
         return None if searcher is None else searcher.search(query, k, allowed)
 
     def _find_partial(self, shard: Shard) -> Path:
-        return self._cache / f".{shard.content}.{os.getpid()}"
+        return self._cache / f".{shard.content}.{socket.gethostname()}.{os.getpid()}"
+
+    def _sweep(self) -> None:
+        """Remove what processes of this machine were about to fetch when they died."""
+        for partial in self._cache.glob(f".*.{glob.escape(socket.gethostname())}.*"):
+            pid = partial.name.rpartition(".")[2]
+            if pid.isdecimal() and not _is_alive(int(pid)):
+                shutil.rmtree(partial, ignore_errors=True)
 
     def _give_up(self, shard: Shard, error: OSError) -> StorageError:
         shutil.rmtree(self._find_partial(shard), ignore_errors=True)
@@ -129,3 +142,15 @@ class HeldShards:
             actual=str(error),
             fix="free some space there, name another folder (setting cache), or add a node",
         )
+
+
+def _is_alive(pid: int) -> bool:
+    if sys.platform == "win32":
+        return True  # there, to ask is to end it
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True  # of somebody else
+    return True

@@ -19,12 +19,15 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from resight.errors import ClusterError
 from resight.index.shards.held import Ask, HeldShards
-from resight.ray_cluster import refuse_skew, tell_versions
+from resight.ray_cluster import forbid_auto_connect, refuse_skew, tell_versions
 from resight.types import Descriptors
 
 CALL_SECONDS = 120.0  # a call that is not a search may take
 PING_SECONDS = 10.0  # a node may be silent before it counts as lost
-SEARCHES, CARES = 16, 4  # calls at once on a node: those that search, and those that bring, drop and ask for shards
+SLOWEST = 10e6  # bytes a second that a node may take to compare what it was sent
+# Calls at once on a node, by their kind: a sign of life must not queue behind shards that are opened.
+AT_ONCE = {"search": 16, "open": 4, "care": 4, "sign": 1}
+KINDS = {"hold": "open", "sign": "sign"}  # of a call that is not a search; others are "care"
 log = logging.getLogger("resight.shards")
 
 
@@ -43,11 +46,12 @@ class Host:
         found: Future[Any] = self.actor.search.options(concurrency_group="search").remote(list(asks), query, k).future()
         return found
 
-    def call(self, method: str, *arguments: Any) -> Any:
-        return ray.get(self.begin(method, *arguments), timeout=CALL_SECONDS)
+    def call(self, method: str, *arguments: Any, size: int = 0) -> Any:
+        """The answer; one that goes through `size` bytes may take longer."""
+        return ray.get(self.begin(method, *arguments), timeout=CALL_SECONDS + size / SLOWEST)
 
     def begin(self, method: str, *arguments: Any) -> Any:
-        return getattr(self.actor, method).options(concurrency_group="care").remote(*arguments)
+        return getattr(self.actor, method).options(concurrency_group=KINDS.get(method, "care")).remote(*arguments)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class HostPool:
     """The hosts of one cluster. Who is in it changes under `lock`."""
 
     def __init__(self, cache: Path) -> None:
+        forbid_auto_connect()  # or `lose`, after Ray was shut down, would start a cluster
         self._cache = cache
         self._starting: dict[str, _Newcomer] = {}
         self.hosts: dict[str, Host] = {}
@@ -104,7 +109,7 @@ class HostPool:
     def check(self) -> None:
         """Ask every host for a sign of life; those that give none for long are lost."""
         with self.lock:
-            asked = [(host, host.begin("tell")) for host in self.hosts.values()]
+            asked = [(host, host.begin("sign")) for host in self.hosts.values()]
         deadline = time.monotonic() + PING_SECONDS
         for host, answer in asked:
             try:
@@ -117,6 +122,10 @@ class HostPool:
     def list(self) -> dict[str, Host]:
         with self.lock:
             return dict(self.hosts)
+
+    def is_starting(self) -> bool:
+        """Whether there are nodes that have not told yet whether they fit."""
+        return bool(self._starting)
 
     def close(self) -> None:
         for host in self.list().values():
@@ -147,7 +156,7 @@ def _start_actor(node: str, cache: Path) -> Any:
         "num_cpus": 0,  # shards are served beside whatever else runs; their placement says what a node bears
         "max_restarts": 0,  # the pool starts another, and knows that it holds nothing yet
         "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
-        "concurrency_groups": {"search": SEARCHES, "care": CARES},
+        "concurrency_groups": AT_ONCE,
     }
     declare: Any = ray.remote  # its types know fewer settings than it has
     return declare(**settings)(HeldShards).remote(cache)

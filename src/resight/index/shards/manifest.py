@@ -120,6 +120,19 @@ def check_files(folder: Path, files: Iterable[ShardFile]) -> None:
             )
 
 
+def compare_files(folder: Path, files: Iterable[ShardFile]) -> None:
+    """By all that is in them."""
+    for file in files:
+        try:
+            found = f"sha256 {digest_file(folder / file.name)}"
+        except OSError as error:
+            found = str(error)
+        if found != f"sha256 {file.sha256}":
+            raise CollectionError(
+                f"{folder / file.name} is damaged", expected=f"sha256 {file.sha256}", actual=found, fix=REBUILD
+            )
+
+
 def has_files(folder: Path, files: Iterable[ShardFile]) -> bool:
     return all(measure(folder / file.name) == file.size for file in files)
 

@@ -13,7 +13,7 @@ al., Consistent hashing with bounded loads, 2018).
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 Placement = dict[tuple[int, int], str]  # (shard, replica) → node
 
@@ -38,6 +38,14 @@ def place(shards: Sequence[str], replication: int, nodes: Mapping[str, float]) -
             placed[shard, replica] = chosen
             loads[chosen] += 1
     return placed
+
+
+def list_nodes(placed: Placement, shards: Iterable[int]) -> dict[int, list[str]]:
+    """Of each shard, the best first."""
+    nodes: dict[int, list[str]] = {shard: [] for shard in shards}
+    for (shard, _), node in sorted(placed.items()):
+        nodes[shard].append(node)
+    return nodes
 
 
 def draw(shard: str, node: str, weight: float) -> float:
