@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,15 @@ import pytest
 import torch
 from PIL import Image
 from running import run
+from scenes import draw_scene, look_at, write_jpeg
 from tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
 
 import resight
+from resight.apps.commands.training import name_out
 from resight.errors import TrainingError
 from resight.train import losses
 from resight.train.checkpoints import load_weights
-from resight.train.distributed import Team, launch
+from resight.train.distributed import PATIENCE, Team, launch
 from resight.train.loading import ImageBatches
 from resight.train.loop import BEST, train
 
@@ -76,6 +79,12 @@ def test_the_loss_falls_and_a_training_is_not_overwritten(photos: Path, trained:
     assert again.code == 2 and "--resume" in again.err
 
 
+def test_another_network_is_refused_when_it_is_resumed(photos: Path, trained: Path):
+    words = ("train", trained.parent / "recipe_given.toml", "--data", photos, "--out", trained, "--resume")
+    ran = run(*words, "--set", "branches.0.encoder.background=0.5")
+    assert ran.code == 2 and "expected: encoder.background = 0.1" in ran.err
+
+
 def test_fine_tuning_trains_the_backbone_and_then_the_head(photos: Path, tmp_path: Path):
     recipe = tmp_path / "ft.toml"
     recipe.write_text(
@@ -106,10 +115,51 @@ def test_an_audit_is_obeyed(photos: Path, tmp_path: Path):
     assert report["notes"] == ["4 images of classes that overlap with the evaluation set left out"]
 
 
-def test_a_folder_with_too_few_things_keeps_the_encoder_as_it_is(photos: Path, tmp_path: Path):
-    report = run("train", "--folder", photos, "--out", tmp_path, "--encoder", "sift_vlad", "--json").answer
+def test_an_audit_of_folders_in_folders_is_obeyed(tmp_path: Path):
+    """oxford/tower is in the evaluation set; paris/tower is another class and is not."""
+    root, evaluation = tmp_path / "photos", tmp_path / "evaluation"
+    for number, name in enumerate(("oxford/tower", "paris/tower")):
+        (root / name).mkdir(parents=True)
+        write_jpeg(root / name / "whole.jpg", draw_scene(number))
+        write_jpeg(root / name / "near.jpg", draw_scene(number)[40:, 40:])
+    evaluation.mkdir()
+    write_jpeg(evaluation / "view.jpg", look_at(draw_scene(0)))
+    (tmp_path / "mine.toml").write_text(RECIPE)
+    assert run("audit", root, evaluation, "--out", tmp_path / "audit", "--encoder", "sift").code == 0
+    words = ("train", tmp_path / "mine.toml", "--data", root, "--out", tmp_path / "out")
+    refused = run(*words, "--audit", tmp_path / "audit")
+    assert refused.code == 2 and "actual: oxford/tower (by " in refused.err
+
+
+def test_a_folder_with_too_few_things_keeps_the_encoder_as_it_is(photos: Path):
+    """Nobody has said where the result goes: beside the photos."""
+    report = run("train", "--folder", photos, "--encoder", "sift_vlad", "--json").answer
     assert not report["kept"] and "too few things" in report["verdict"]
-    assert (tmp_path / "recipe.toml").is_file()
+    assert report["recipe"] == f"{photos}.trained/recipe.toml" and Path(report["recipe"]).is_file()
+
+
+def test_the_folder_of_the_result_has_a_name_wherever_the_photos_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert name_out(Path("a/photos/")) == Path("a/photos.trained")
+    assert name_out(Path()) == tmp_path.with_name(f"{tmp_path.name}.trained")
+    assert name_out(Path("s3://bucket/photos")) == Path("photos.trained")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--folder", "p", "--resume", "--data", "d"), "--data and --resume cannot be given with --folder"),
+        (
+            ("--folder", "p", "--audit", "a", "--processes", "1"),
+            "--audit and --processes cannot be given with --folder",
+        ),
+        (("sift", "--data", "d", "--out", "x", "--pairs", "p"), "--pairs cannot be given with a recipe"),
+        (("sift", "--encoder", "sift", "--minutes", "2"), "--encoder and --minutes cannot be given with a recipe"),
+    ],
+)
+def test_options_of_the_other_way_to_train_are_refused(words: tuple[str, ...], problem: str):
+    ran = run("train", *words)
+    assert ran.code == 2 and problem in ran.err
 
 
 @pytest.mark.parametrize("words", [("--out", "x"), ("sift", "--out", "x"), ("sift", "--folder", "p", "--out", "x")])
@@ -158,8 +208,10 @@ def share_training(team: Team, folder: Path, out: Path) -> None:
         ("synced", "arcface", "synced"),
         ("pairs", "supcon", "frozen"),
     ):
-        settings = replace(QUICK, batch_norm=norm, together=2, momentum=0.5)
+        settings = replace(QUICK, batch_norm=norm, together=2, momentum=0.5, accumulate=2 if name == "frozen" else 1)
         network = TinyNetwork(norm=True, dropout=0)
+        if name == "frozen":  # as backbones have parameters that nothing depends on
+            network.register_parameter("spare", torch.nn.Parameter(torch.ones(2)))
         batches = ImageBatches(list_examples(folder), None, settings, INPUT, team)
         train(network, losses.build(loss, 4, 12), batches, settings, out / name, team=team)
 
@@ -176,6 +228,10 @@ def test_two_processes_equal_one_with_the_same_batch(tmp_path: Path):
         assert not torch.allclose(one["pool.2.weight"], start["pool.2.weight"], atol=1e-3)
         for key in one:
             assert torch.allclose(one[key].float(), two[key].float(), atol=1e-5), (name, key)
+
+
+def test_processes_wait_while_one_of_them_validates():
+    assert timedelta(hours=6) <= PATIENCE
 
 
 def fail(team: Team) -> None:

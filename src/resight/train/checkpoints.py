@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from resight.encode.networks.tensor_files import save_tensors
 from resight.errors import InputError
 from resight.whole_files import write_whole
 
@@ -35,10 +36,15 @@ class Progress:
     best: float | None = None  # validation so far
     best_epoch: int | None = None
     unreadable: tuple[str, ...] = ()  # ids
+    unreadable_held_out: tuple[str, ...] = ()  # ids
     finished: bool = False
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that it was started with
+    changes: tuple[str, ...] = ()  # of settings when it was resumed, in words
+    network: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what it looks like, and its first weights
     data: str = ""  # fingerprint of the images and their classes
     scale: float | None = None  # of the gradients, with fp16
+    growth: int | None = None  # steps since that scale last changed
+    skipped: int = 0  # steps that were left out, as gradients did not fit into fp16
     processes: int = 1
 
 
@@ -47,7 +53,7 @@ def save(path: Path, progress: Progress, tensors: Tensors) -> None:
     kept = "; the last checkpoint is whole" if path.exists() else ""
     problem = f"cannot save the training at step {progress.step}{kept}"
     with write_whole(path, problem, "make room or choose another place, then go on with --resume") as temporary:
-        _save_file(tensors, temporary, header)
+        save_tensors(tensors, temporary, header)
 
 
 def load(path: Path) -> tuple[Progress, Tensors]:
@@ -64,13 +70,13 @@ def load(path: Path) -> tuple[Progress, Tensors]:
         ) from error
     if header.pop("format") != FORMAT:
         raise InputError(f"{path} is of another version", expected=f"format {FORMAT}", fix="start again")
-    header["unreadable"] = tuple(header["unreadable"])
-    return Progress(**header), tensors
+    lists = {key: tuple(value) for key, value in header.items() if isinstance(value, list)}
+    return Progress(**{**header, **lists}), tensors
 
 
 def save_weights(path: Path, network: nn.Module) -> None:
     with write_whole(path) as temporary:
-        _save_file(collect_module(network, ""), temporary, {})
+        save_tensors(collect_module(network, ""), temporary, {})
 
 
 def load_weights(path: Path) -> Tensors:
@@ -82,7 +88,15 @@ def collect_module(module: nn.Module, prefix: str) -> Tensors:
 
 
 def restore_module(module: nn.Module, tensors: Tensors, prefix: str) -> None:
-    module.load_state_dict(take(tensors, prefix))
+    try:
+        module.load_state_dict(take(tensors, prefix))
+    except RuntimeError as error:
+        raise InputError(
+            "the checkpoint is of another network or loss",
+            expected="the names and shapes of its weights",
+            actual=str(error)[:300],
+            fix="give the same recipe as before, or start again in another --out",
+        ) from error
 
 
 def take(tensors: Tensors, prefix: str) -> Tensors:
@@ -105,10 +119,3 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
         number, _, key = name.partition(".")
         state.setdefault(int(number), {})[key] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _save_file(tensors: Tensors, path: Path, header: dict[str, str]) -> None:
-    try:
-        save_file(tensors, path, metadata=header)
-    except SafetensorError as error:  # which hides what the system said
-        raise OSError(str(error)) from error

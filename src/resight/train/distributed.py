@@ -24,7 +24,7 @@ from resight import errors
 from resight.errors import InputError, ResightError, TrainingError
 from resight.whole_files import write_whole
 
-PATIENCE = timedelta(minutes=10)  # before a process that does not answer is given up
+PATIENCE = timedelta(hours=24)  # that processes wait for one that validates or lists files; one that ends ends all
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,11 @@ class Team:
         each = whole // self.size
         return slice(self.rank * each, (self.rank + 1) * each)
 
-    def wrap(self, module: nn.Module) -> nn.Module:
-        return module if self.size == 1 else nn.parallel.DistributedDataParallel(module)
+    def wrap(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> nn.Module:
+        """The module with gradients that are averaged; `inputs` are some that it will be given."""
+        if self.size == 1:
+            return module
+        return nn.parallel.DistributedDataParallel(module, find_unused_parameters=has_unused(module, inputs))
 
     def agree(self, trouble: bool) -> bool:
         """Whether any process is in trouble, so that all stop and none waits for ever."""
@@ -111,6 +114,17 @@ def join() -> Iterator[Team]:
         return
     with _meet("env://", int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) as team:
         yield team
+
+
+def has_unused(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
+    """Whether a parameter has no part in the answer, such as the mask token of a backbone: processes must know that, or
+    they wait for its gradient. The module is tried in evaluation mode and stays as it is."""
+    modes = [(part, part.training) for part in module.modules()]
+    parameters = [value for value in module.parameters() if value.requires_grad]
+    found = torch.autograd.grad(module.eval()(*inputs), parameters, allow_unused=True)
+    for part, training in modes:
+        part.training = training
+    return any(gradient is None for gradient in found)
 
 
 def check_batch(batch: int, accumulate: int, together: int, processes: int) -> None:

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from resight import kernels
 from resight.encode.heads import Head
 from resight.train.frozen_rows import FrozenRows
+from resight.train.sign_flips import find_chance
 from resight.types import FloatArray, IntArray, Judgement
 
 METRICS = ("ap", "recall@1")
+DOUBT = 0.025  # one side of a 95 % interval
 AT_ONCE = 65_536  # rows that go through a head together
 Values = NDArray[np.float64]
 Judge = Callable[[Sequence[str], Judgement, Iterable[str]], Mapping[str, float]]
@@ -24,18 +26,24 @@ Interval = Callable[[Values, Values, np.random.Generator], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Gain:
-    """Means over things of one metric, before and after, and the 95 % interval of the difference."""
+    """Means over things of one metric, before and after, the 95 % interval of the difference, and its probability."""
 
     before: float
     after: float
     low: float
     high: float
+    chance: float  # that things which gain nothing differ as much by chance (sign_flips.py)
     things: int
     queries: int
 
     @property
     def difference(self) -> float:
         return self.after - self.before
+
+    @property
+    def is_sure(self) -> bool:
+        """With few things the interval alone is too narrow: of three, one in eight lies above 0 by chance."""
+        return self.low > 0 and self.chance <= DOUBT
 
 
 def measure(rows: FrozenRows, head: Head | None, queries: IntArray, judge: Judge) -> dict[str, Values]:
@@ -60,7 +68,8 @@ def compare(
     names = np.unique(things)
     means = [np.array([values[things == name].mean() for name in names]) for values in (before, after)]
     low, high = interval(means[1], means[0], generator)
-    return Gain(float(means[0].mean()), float(means[1].mean()), low, high, len(names), len(things))
+    chance = find_chance(means[1] - means[0], generator)
+    return Gain(float(means[0].mean()), float(means[1].mean()), low, high, chance, len(names), len(things))
 
 
 def choose_queries(rows: FrozenRows, most: int, generator: np.random.Generator) -> IntArray:

@@ -52,7 +52,8 @@ class ImageBatches:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        return tuple(sorted(self._refs[image].id for image in self._broken))
+        with self._lock:  # threads that read ahead may be adding to it
+            return tuple(sorted(self._refs[image].id for image in self._broken))
 
     def read(self, epoch: int, first: int) -> Iterator[Sequence[Part]]:
         batches = plan_epoch(self._labels, self._sizes, self._settings, self._input.cell, epoch)
@@ -126,7 +127,8 @@ class ImageBatches:
                     f"{len(self._broken):,} of {len(self._refs):,} images cannot be read",
                     expected=f"{allowed:,} at most (train.unreadable = {self._settings.unreadable:g})",
                     actual=reason,
-                    fix="mend or remove them (`resight data check` lists all), then go on with --resume",
+                    fix="mend them (`resight data check` lists all) or raise train.unreadable, then --resume; "
+                    "to train without them, start again in another --out",
                 )
 
 

@@ -11,6 +11,7 @@ The same seed gives the same weights on the same machine, whether the run was in
 
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +20,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from resight.errors import InputError
-from resight.train import checkpoints, freezing
+from resight.train import checkpoints, freezing, resuming
 from resight.train.checkpoints import Progress
 from resight.train.distributed import Team
 from resight.train.ema import Average
@@ -31,7 +31,6 @@ from resight.train.synced_norm import sync_norms
 from resight.train.watching import Curves
 
 LAST, BEST = "last.safetensors", "best.safetensors"
-MAY_CHANGE = ("workers", "save_every", "patience", "audit", "unreadable")  # between a run and its resumption
 ALONE = Team()
 
 
@@ -47,6 +46,15 @@ class Batches(Protocol):
         """Ids of images that could not be read so far, each replaced by another."""
 
 
+class Validate(Protocol):
+    def __call__(self, network: nn.Module) -> float:
+        """How good the network is; NaN where that cannot be said, which is worse than any number."""
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Ids of images that could not be read."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Report:
     epochs: int
@@ -57,6 +65,9 @@ class Report:
     stopped_early: bool
     seconds: float  # of this run
     unreadable: tuple[str, ...]
+    unreadable_held_out: tuple[str, ...]
+    skipped: int  # steps that did not fit into fp16
+    changes: tuple[str, ...]  # of settings when it was resumed
     weights: Path
 
 
@@ -78,18 +89,22 @@ def train(
     batches: Batches,
     settings: Settings,
     folder: Path,
-    validate: Callable[[nn.Module], float] | None = None,
+    validate: Validate | None = None,
     *,
+    about: Mapping[str, Any] | None = None,
     stage: Stage = "all",
     team: Team = ALONE,
     resume: bool = False,
     tell: Callable[[Told], None] | None = None,
 ) -> Report:
-    """Trains `network` and `loss` themselves; afterwards `network` has the weights of the best epoch."""
+    """Trains `network` and `loss` themselves; afterwards `network` has the weights of the best epoch.
+
+    `about` says what the network looks like and where its first weights came from: resumed, it has to be the same.
+    """
     torch.set_num_threads(settings.threads)  # sums are not the same with another number of them
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed + team.rank)
-        run = _Run(network, loss, batches, settings, folder, stage, team, resume)
+        run = _Run(network, loss, batches, settings, folder, about or {}, stage, team, resume)
         try:
             return run.train(validate, tell)
         finally:
@@ -104,6 +119,7 @@ class _Run:
         batches: Batches,
         settings: Settings,
         folder: Path,
+        about: Mapping[str, Any],
         stage: Stage,
         team: Team,
         resume: bool,
@@ -115,14 +131,19 @@ class _Run:
         freezing.freeze(network, stage)
         self.stepper = Stepper(freezing.view(network, stage), loss, settings, team)
         self.average = Average(network, settings.ema) if settings.ema else None
-        self.progress = Progress(settings=_plain(settings), data=batches.fingerprint, processes=team.size)
+        self.progress = Progress(
+            settings=_plain(dataclasses.asdict(settings)),
+            network=_plain(about),
+            data=batches.fingerprint,
+            processes=team.size,
+        )
         if resume:
             self._restore()
         self.started = time.monotonic()
-        self.curves = Curves(folder, self.progress.step) if team.leads else None
+        self.curves = Curves(folder, self.progress.step, self.progress.epoch) if team.leads else None
         self.seconds_before = self.curves.seconds if self.curves else 0.0
 
-    def train(self, validate: Callable[[nn.Module], float] | None, tell: Callable[[Told], None] | None) -> Report:
+    def train(self, validate: Validate | None, tell: Callable[[Told], None] | None) -> Report:
         settings, steps = self.settings, self.batches.steps
         warm, total = round(settings.warmup * steps), settings.epochs * steps
         loss = None
@@ -143,25 +164,36 @@ class _Run:
             self._end_epoch(validate)
         return self._finish(loss)
 
-    def _end_epoch(self, validate: Callable[[nn.Module], float] | None) -> None:
-        epoch, best = self.progress.epoch, self.progress.best
+    def _end_epoch(self, validate: Validate | None) -> None:
+        epoch = self.progress.epoch
+        if validate is not None:
+            self._save()  # a validation may take long, and may fail
         value = self._validate(validate)
-        if value is None or best is None or value > best:
+        if self._is_better(value):
             if self.team.leads:
                 checkpoints.save_weights(self.folder / BEST, self._judged)
-            self._advance(best=value, best_epoch=epoch)
+            self._advance(best=None if value is None or math.isnan(value) else value, best_epoch=epoch)
         waited = epoch - (self.progress.best_epoch or 0)
         out_of_patience = value is not None and 0 < self.settings.patience <= waited
         self._advance(epoch=epoch + 1, batch=0, finished=out_of_patience or epoch + 1 == self.settings.epochs)
         self._save()
 
-    def _validate(self, validate: Callable[[nn.Module], float] | None) -> float | None:
+    def _is_better(self, value: float | None) -> bool:
+        """Than all before: without validation the last epoch counts, and NaN is worse than any number."""
+        best = self.progress.best
+        if value is None or self.progress.best_epoch is None:
+            return True
+        return not math.isnan(value) and (best is None or value > best)
+
+    def _validate(self, validate: Validate | None) -> float | None:
         """By the leader; the others wait for what it finds."""
         value: float | None = None
         if validate is not None and self.team.leads:
             with torch.random.fork_rng(devices=[]):
                 value = float(validate(freezing.view(self._judged.eval(), self.stage)))
-            self._write(validation=value)
+            self._advance(unreadable_held_out=validate.unreadable)
+            if not math.isnan(value):
+                self._write(validation=value)
         agreed: float | None = self.team.tell(value)
         return agreed
 
@@ -183,8 +215,8 @@ class _Run:
         self._advance(unreadable=tuple(sorted(broken.union(self.progress.unreadable))))
         if not self.team.leads:
             return
-        scale = float(self.stepper.scaler.get_scale()) if self.stepper.scaler.is_enabled() else None
-        self._advance(scale=scale)
+        scaler = self.stepper.scaler.state_dict()  # empty unless it is fp16
+        self._advance(scale=scaler.get("scale"), growth=scaler.get("_growth_tracker"), skipped=self.stepper.skipped)
         tensors = {
             **checkpoints.collect_module(self.network, "network."),
             **checkpoints.collect_module(self.loss, "loss."),
@@ -199,16 +231,23 @@ class _Run:
         if not path.exists():
             return  # it was stopped before its first checkpoint
         found, tensors = checkpoints.load(path)
-        _check_same(found, self.progress, path)
+        changes = resuming.compare(found, self.progress, path)
         checkpoints.restore_module(self.network, tensors, "network.")
         checkpoints.restore_module(self.loss, tensors, "loss.")
         if self.average is not None:
             checkpoints.restore_module(self.average.network, tensors, "average.")
         checkpoints.restore_optimizer(self.stepper.optimizer, tensors)
         if found.scale is not None:
-            self.stepper.scaler.load_state_dict({**self.stepper.scaler.state_dict(), "scale": found.scale})
+            known = {"scale": found.scale, "_growth_tracker": found.growth or 0}
+            self.stepper.scaler.load_state_dict({**self.stepper.scaler.state_dict(), **known})
+        self.stepper.skipped = found.skipped
         _write_random(checkpoints.take(tensors, f"random.{self.team.rank}."), self.settings)
-        self.progress = found
+        self.progress = dataclasses.replace(
+            found,
+            settings=self.progress.settings,
+            network=self.progress.network,
+            changes=(*found.changes, *changes),
+        )
 
     def close(self) -> None:
         if self.curves is not None:
@@ -228,6 +267,9 @@ class _Run:
             stopped_early=done.epoch < self.settings.epochs,
             seconds=time.monotonic() - self.started,
             unreadable=done.unreadable,
+            unreadable_held_out=done.unreadable_held_out,
+            skipped=self.stepper.skipped,
+            changes=done.changes,
             weights=weights,
         )
 
@@ -244,20 +286,7 @@ def _write_random(states: Mapping[str, torch.Tensor], settings: Settings) -> Non
         torch.cuda.set_rng_state(states["cuda"], torch.device(settings.device))
 
 
-def _plain(settings: Settings) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings), default=str))
+def _plain(table: Mapping[str, Any]) -> dict[str, Any]:
+    """As it comes back from a checkpoint."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(table), default=str))
     return plain
-
-
-def _check_same(found: Progress, asked: Progress, path: Path) -> None:
-    """Refuses to go on with something else than what was begun."""
-    then = {"images": found.data, "processes": found.processes, **found.settings}
-    now = {"images": asked.data, "processes": asked.processes, **asked.settings}
-    changed = [key for key in now if key not in MAY_CHANGE and then.get(key) != now[key]]
-    if changed:
-        raise InputError(
-            f"{path} belongs to another training",
-            expected=", ".join(f"{key} = {then.get(key)}" for key in changed),
-            actual=", ".join(f"{key} = {now[key]}" for key in changed),
-            fix="give the same recipe, data and --processes as before, or another --out",
-        )

@@ -1,7 +1,8 @@
 """Classes of a training set that are also in the evaluation set: refused, left out or allowed.
 
 In: the data set, and the folder that `resight audit` has written (docs/audit.md), of which `removal.csv` names what
-should go. For Google Landmarks v2 the published list of RGLDv2-clean counts as well. Out: classes to leave out.
+should go: classes, and ids of images that had none when they were audited, of which the class goes here. For Google
+Landmarks v2 the published list of RGLDv2-clean counts as well. Out: classes to leave out.
 """
 
 import csv
@@ -21,13 +22,17 @@ def find_left_out(dataset: Dataset, settings: Settings) -> frozenset[str]:
     """Labels that must not be trained on; raises where the settings refuse them."""
     if settings.overlap == "allow":
         return frozenset()
-    known = {str(ref.attributes["label"]): ref.id for ref in dataset.database if "label" in ref.attributes}
+    labels_of = {ref.id: str(ref.attributes["label"]) for ref in dataset.database if "label" in ref.attributes}
+    known = frozenset(labels_of.values())
     sources = {}
     if settings.audit is not None:
         sources[str(settings.audit)] = read_removal(settings.audit)
     if dataset.name.startswith("gldv2"):
         sources["RGLDv2-clean"] = frozenset(landmark.gid for landmark in list_removed())
-    found = {source: sorted(labels & known.keys()) for source, labels in sources.items()}
+    found = {
+        source: sorted((names & known) | {labels_of[name] for name in names & labels_of.keys()})
+        for source, names in sources.items()
+    }
     overlapping = frozenset(label for labels in found.values() for label in labels)
     if overlapping and settings.overlap == "refuse":
         raise InputError(
@@ -40,7 +45,7 @@ def find_left_out(dataset: Dataset, settings: Settings) -> frozenset[str]:
 
 
 def read_removal(folder: Path) -> frozenset[str]:
-    """The classes that an audit wants removed."""
+    """The classes that an audit wants removed, and ids of images that had none."""
     path = folder / REMOVAL
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -4,7 +4,7 @@
 2. every image through the frozen encoder, once
 3. each kind of head is trained; the best one on the things to choose by is taken
 4. what it gains on the things to measure on, with a 95 % interval over things
-5. where the interval lies above zero, the head and a recipe that applies it; where not, the recipe as it was
+5. where the gain is sure (found_again.py), the head and a recipe that applies it; where not, the recipe as it was
 
 OUT/recipe.toml     for resight index … --recipe OUT/recipe.toml
 OUT/head.safetensors, OUT/head.json     the head and its facts, where it was worth it
@@ -35,7 +35,8 @@ from resight.types import Choice, Recipe, Skipped
 from resight.whole_files import write_whole
 
 HEADS = (Choice("linear"), Choice("mlp"))
-LEAST_THINGS = 12  # with fewer, some part would have less than two things
+LEAST_THINGS = 24  # a quarter of them is measured on
+LEAST_MEASURED = 6  # with fewer, no gain can be sure: 1 / 2^5 is above DOUBT
 CHOOSING = 100  # queries that a check asks
 MEASURING = 500  # queries that the final figures rest on
 LOOKED_AT = 100_000  # rows that the principal directions come from
@@ -59,6 +60,8 @@ class Report:
     things: tuple[int, int, int]  # to train on, to choose by, to measure on
     images: int
     single: int  # things with one image, left out
+    loose: int  # images that lie in no folder, left out
+    contradictions: tuple[tuple[str, str], ...]  # pairs called different that other pairs join
     skipped: tuple[Skipped, ...]
     ap: Gain | None  # None: nothing was trained
     recall: Gain | None  # at 1
@@ -94,7 +97,7 @@ def train_folder(
         raise InputError(
             f"no thing in {source} has two images",
             expected="one folder a thing with two images or more in each, or --pairs",
-            actual=f"{found.single} things with one image",
+            actual=f"{found.single} things with one image, {found.loose} images in no folder",
             fix="put the photos of each thing in a folder of its own",
         )
     generator = np.random.default_rng(seed)
@@ -114,6 +117,8 @@ def train_folder(
         things=(sizes[0], sizes[1], sizes[2]),
         images=len(rows),
         single=found.single,
+        loose=found.loose,
+        contradictions=found.contradictions,
         skipped=(*found.skipped, *unread),
         ap=None,
         recall=None,
@@ -121,7 +126,7 @@ def train_folder(
         encoding_seconds=encoded - started,
         training_seconds=0.0,
     )
-    if sum(sizes) < LEAST_THINGS or min(sizes) < 2:
+    if sum(sizes) < LEAST_THINGS or min(sizes) < 2 or sizes[2] < LEAST_MEASURED:
         return _keep_frozen(report, recipe, out)
     shared = replace(settings, minutes=settings.minutes / len(choices))
     fitted = [_fit(choice, parts, shared, seed, judge, partial(tell, choice)) for choice in choices]
@@ -131,11 +136,10 @@ def train_folder(
     facts = head_files.Facts(encoder.spaces[0], choices[best].name, sizes[0], len(parts[0]), seconds)
     head = head_files.make(fitted[best].arrays, facts)
     ap, recall = _measure_gain(parts[2], head, judge, interval, generator)
-    kept = ap.low > 0
     report = replace(
-        report, kept=kept, verdict=_word(ap, kept), ap=ap, recall=recall, tried=tried, training_seconds=seconds
+        report, kept=ap.is_sure, verdict=_word(ap), ap=ap, recall=recall, tried=tried, training_seconds=seconds
     )
-    if not kept:
+    if not report.kept:
         return _keep_frozen(report, recipe, out)
     head = replace(head, facts=replace(facts, gain=ap.difference, low=ap.low, high=ap.high))
     return _keep_head(report, head, recipe, branch, out)
@@ -178,12 +182,13 @@ def _measure_gain(
     return ap, recall
 
 
-def _word(ap: Gain, kept: bool) -> str:
+def _word(ap: Gain) -> str:
     figures = (
         f"AP {ap.before:.3f} → {ap.after:.3f}, {ap.difference:+.3f} "
-        f"(95 % interval {ap.low:+.3f} to {ap.high:+.3f}) on {ap.things} things that it has not seen"
+        f"(95 % interval {ap.low:+.3f} to {ap.high:+.3f}, by chance {100 * ap.chance:.1f} %) "
+        f"on {ap.things} things that it has not seen"
     )
-    return f"{figures}." if kept else f"No gain beyond doubt: {figures}. The encoder stays frozen."
+    return f"{figures}." if ap.is_sure else f"No gain beyond doubt: {figures}. The encoder stays frozen."
 
 
 def _keep_frozen(report: Report, recipe: Recipe, out: Path) -> Report:

@@ -10,9 +10,11 @@ In: a Recipe with `data`, an encoder that can be trained (cider) and `[train]`. 
 
 import dataclasses
 import functools
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from resight import plugins
 from resight.data import sets
@@ -30,7 +32,7 @@ from resight.train.overlap_refusal import find_left_out
 from resight.train.recipe_file import write_recipe
 from resight.train.settings import Settings, Stage, read_settings
 from resight.train.sizes import read_sizes
-from resight.train.validation import make_validation
+from resight.train.validation import Validation
 from resight.types import Choice, IntArray, Recipe
 from resight.whole_files import write_whole
 
@@ -73,7 +75,7 @@ def train_recipe(
     batches = ImageBatches(parts.train, sizes[0], settings, network.trunk.input, team)
     validate = None
     if parts.held_out.refs:
-        validate = make_validation(parts.held_out, sizes[1], settings, network.trunk.input, judge)
+        validate = Validation(parts.held_out, sizes[1], settings, network.trunk.input, judge)
     dimensions = network.design.dimensions or network.trunk.channels
     reports: dict[str, Report] = {}
     for stage in settings.stages:
@@ -85,6 +87,7 @@ def train_recipe(
             settings,
             out / stage,
             validate,
+            about=describe_network(recipe, network),
             stage=stage,
             team=team,
             resume=resume,
@@ -107,6 +110,17 @@ def make_network(recipe: Recipe) -> CiderNetwork:
             fix="for a light head over any other encoder: resight train --folder PHOTOS",
         )
     return cider.make_network(plugins.configure(cider.Config, encoder.settings, "encoder 'cider'"))
+
+
+def describe_network(recipe: Recipe, network: CiderNetwork) -> dict[str, Any]:
+    """What it looks like, and where its first weights come from; a file by its content, wherever it lies."""
+    config = plugins.configure(cider.Config, recipe.branches[0].encoder.settings, "encoder 'cider'")
+    file = config.weights or config.backbone_weights
+    design = dataclasses.asdict(network.design)
+    if file is not None:
+        with file.open("rb") as opened:
+            return {**design, "first weights": hashlib.file_digest(opened, "sha256").hexdigest()[:16]}
+    return {**design, "first weights": "of the backbone's makers" if config.pretrained else "random"}
 
 
 def load_examples(recipe: Recipe, root: Path, settings: Settings) -> Parts:

@@ -2,7 +2,8 @@
 
 The batch comes in `accumulate` parts, whose gradients add up, and each process computes its share of every part. The
 loss is that of the whole batch for losses with centres. One that compares images is given a part from all processes.
-What is not a number stops the training before any weight is touched.
+What is not a number stops the training before any weight is touched. In half precision the network alone is computed:
+losses take roots and differences of what is nearly equal, and stay in float32.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from resight.errors import TrainingError
 from resight.train.distributed import Team
 from resight.train.settings import Settings
 
+MOST_SKIPPED = 20  # steps in a row that do not fit into fp16, with a scale that is halved every time
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -35,13 +37,18 @@ class Stepper:
         self._settings, self._team = settings, team
         self._device = torch.device(settings.device)
         self._objective = Objective(network.to(self._device), loss.to(self._device), team)
-        self._shared: Any = team.wrap(self._objective)
+        self._shared: Any = None  # what all processes compute; made with the first images
         self.optimizer = make_optimizer(network, loss, settings)
         self.scaler = torch.amp.GradScaler(self._device.type, enabled=settings.precision == "fp16")
+        self.skipped = 0  # steps that were left out
+        self._in_a_row = 0
 
     def step(self, parts: Sequence[Part], rate: float, where: str) -> float:
         """`rate` is the share of the full learning rate; `where` goes into the message when it cannot go on."""
         self.optimizer.zero_grad()
+        if self._shared is None:
+            with self._cast():
+                self._shared = self._team.wrap(self._objective, self._move(parts[0]))
         total = 0.0
         for number, part in enumerate(parts):
             is_last = number == len(parts) - 1
@@ -55,11 +62,16 @@ class Stepper:
         return total
 
     def _compute(self, part: Part) -> Tensor:
-        images, labels = part.images.to(self._device), part.labels.to(self._device)
-        precision = PRECISIONS.get(self._settings.precision)
-        with torch.autocast(self._device.type, precision, enabled=precision is not None):
-            value: Tensor = self._shared(images, labels)
+        with self._cast():
+            value: Tensor = self._shared(*self._move(part))
         return value
+
+    def _cast(self) -> torch.autocast:
+        precision = PRECISIONS.get(self._settings.precision)
+        return torch.autocast(self._device.type, precision, enabled=precision is not None)
+
+    def _move(self, part: Part) -> tuple[Tensor, Tensor]:
+        return part.images.to(self._device), part.labels.to(self._device)
 
     def _update(self, rate: float, where: str, ids: Sequence[str]) -> None:
         for group in self.optimizer.param_groups:
@@ -70,8 +82,21 @@ class Stepper:
         # fp16 may overflow now and then: its scaler leaves such a step out by itself.
         if not self.scaler.is_enabled() and not math.isfinite(length):
             raise self._refuse("the gradient is not a number", where, ids)
+        scale = self.scaler.get_scale()
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        self._watch(self.scaler.get_scale() < scale, where)
+
+    def _watch(self, skipped: bool, where: str) -> None:
+        self.skipped += skipped
+        self._in_a_row = self._in_a_row + 1 if skipped else 0
+        if self._in_a_row >= MOST_SKIPPED:
+            raise TrainingError(
+                f"{self._in_a_row} steps in a row had to be left out, the last in {where}",
+                expected="gradients that fit into fp16 when the loss is scaled down",
+                actual=f"none, down to a scale of {self.scaler.get_scale():g}; the weights have not moved since",
+                fix="go on with --set train.precision=bf16 (or fp32) --resume",
+            )
 
     def _refuse(self, problem: str, where: str, ids: Sequence[str]) -> TrainingError:
         everyone = [id for some in self._team.collect(list(ids)) for id in some]
@@ -79,7 +104,8 @@ class Stepper:
             f"{problem} in {where}",
             expected="a finite loss; the last checkpoint was saved before this and is good",
             actual=f"images {', '.join(everyone)}",
-            fix="look at these images; else lower rate, set clip = 1, or take precision = fp32; then --resume",
+            fix="--set train.rate=… (lower), train.clip=1 or train.precision=fp32, and go on with --resume; "
+            "to train without these images, start again in another --out",
         )
 
 
@@ -97,7 +123,8 @@ class Objective(nn.Module):
         embeddings = self.network(images).float()
         if self.loss.compares:
             embeddings, labels = self._team.gather(embeddings), self._team.gather(labels)
-        value: Tensor = self.loss(embeddings, labels)
+        with torch.autocast(embeddings.device.type, enabled=False):
+            value: Tensor = self.loss(embeddings, labels)
         return value
 
 

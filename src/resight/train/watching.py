@@ -19,11 +19,12 @@ FILE = "curves.jsonl"
 
 
 class Curves:
-    """Writes to `folder`; with `step`, what was written after that step is cut off first."""
+    """Writes to `folder`; what was written after `step`, and validations of `epoch` or later, are cut off first."""
 
-    def __init__(self, folder: Path, step: int = 0) -> None:
+    def __init__(self, folder: Path, step: int = 0, epoch: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        kept = [line for line in read_curves(folder / FILE) if line["step"] <= step] if step else []
+        lines = read_curves(folder / FILE) if step else iter(())
+        kept = [line for line in lines if line["step"] <= step and ("loss" in line or line["epoch"] < epoch)]
         with write_whole(folder / FILE) as temporary:
             temporary.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
         self._file = (folder / FILE).open("a", encoding="utf-8", buffering=1)

@@ -137,10 +137,15 @@ def test_load_gives_a_database_and_no_queries(tmp_path):
     assert dataset.database[0].attributes == {}
 
 
-def test_labels_are_names_of_folders(tmp_path):
-    touch(tmp_path, "cats/a.jpg", "dogs/big/b.jpg", "c.jpg")
+def test_labels_are_folders_below_the_root_and_what_lies_in_the_root_has_none(tmp_path):
+    touch(tmp_path, "cats/a.jpg", "dogs/big/b.jpg", "cats/big/b.jpg", "c.jpg")
     dataset = sets.build("folder", labels=True).load(tmp_path)
-    assert [ref.attributes["label"] for ref in dataset.database] == [tmp_path.name, "cats", "big"]
+    assert {ref.id: ref.attributes.get("label") for ref in dataset.database} == {
+        "c.jpg": None,
+        "cats/a.jpg": "cats",
+        "cats/big/b.jpg": "cats/big",
+        "dogs/big/b.jpg": "dogs/big",
+    }
 
 
 def test_a_folder_without_images_is_refused(tmp_path):

@@ -9,12 +9,14 @@ torch = pytest.importorskip("torch")
 cider = pytest.importorskip("resight.encode.backbones.cider")
 
 from builders import draw_texture, make_picture  # noqa: E402
+from safetensors import SafetensorError  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
 from resight.encode import backbones  # noqa: E402
+from resight.encode.networks import tensor_files  # noqa: E402
 from resight.encode.networks.cider.counting import count_costs  # noqa: E402
 from resight.encode.networks.cider.files import save_network  # noqa: E402
-from resight.errors import MissingWeights, RecipeError  # noqa: E402
+from resight.errors import MissingWeights, RecipeError, StorageError  # noqa: E402
 
 SMALL = {"backbone": "resnet18", "block": 2, "dimensions": 32}
 
@@ -107,6 +109,17 @@ def test_a_saved_network_comes_back_whole_and_tells_its_own_design(tmp_path):
     loaded = cider.make_network(cider.Config(weights=tmp_path / "trained.safetensors"))
     assert loaded.design == network.design
     assert torch.equal(loaded.eval()(draw_planes()), network.eval()(draw_planes()))
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path, monkeypatch):
+    def fill_up(*_, **__):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(tensor_files, "save_file", fill_up)
+    with pytest.raises(StorageError, match="cannot save the network") as caught:
+        save_network(make_small(), tmp_path / "network.safetensors")
+    assert "No space left" in caught.value.actual and "--resume" in caught.value.fix
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_setting_that_contradicts_the_file_is_refused(tmp_path):

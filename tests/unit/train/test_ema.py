@@ -1,6 +1,7 @@
 import torch
 from torch import nn
 
+from resight.encode.networks.capture import Capture
 from resight.train.ema import Average
 
 
@@ -29,3 +30,28 @@ def test_statistics_are_copied_and_the_network_stays_as_it_is():
     average.update(network, steps=10)
     assert average.network.running_mean.item() == 5
     assert network.weight.item() == 2
+
+
+class Reader(nn.Module):
+    """Reads what passes through one of its modules, as a backbone does whose block is not the last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block, self.rest = nn.Linear(2, 2), nn.Linear(2, 1)
+        self.seen = Capture(self.block, "output")
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        self.rest(self.block(rows))
+        return self.seen.take()
+
+
+def test_the_copy_of_a_network_reads_its_own_block():
+    network, rows = Reader(), torch.ones(1, 2)
+    network(rows)
+    average = Average(network, decay=0.9).network
+    with torch.no_grad():
+        average.block.weight.fill_(2.0)
+        average.block.bias.fill_(1.0)
+    assert average(rows).tolist() == [[5.0, 5.0]]
+    assert network.seen.take() is None  # nothing came from the copy
+    assert torch.equal(network(rows), network.block(rows))

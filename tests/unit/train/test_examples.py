@@ -74,6 +74,11 @@ def test_classes_that_an_audit_found_are_refused(tmp_path: Path):
     assert not find_left_out(dataset, replace(settings, overlap="allow"))
 
 
+def test_an_image_that_an_audit_found_without_a_class_stands_for_its_class(tmp_path: Path):
+    settings = replace(PLAIN, overlap="leave_out", audit=write_audit(tmp_path, ["b/1", "none/0", "c"]))
+    assert find_left_out(make({"a": 2, "b": 2, "c": 2}, unlabelled=1), settings) == {"b", "c"}
+
+
 def test_a_clean_audit_refuses_nothing(tmp_path: Path):
     assert not find_left_out(make({"a": 2}), replace(PLAIN, audit=write_audit(tmp_path, ["z"])))
 

@@ -9,6 +9,7 @@ import torch
 from resight import recipe as recipes
 from resight.encode import heads as head_files
 from resight.evaluate import judge
+from resight.evaluate.statistics.significance import paired_interval
 from resight.train import heads
 from resight.train.fit_head import Settings, fit
 from resight.train.found_again import choose_queries, compare, measure
@@ -149,3 +150,24 @@ def test_a_recipe_is_moved_with_the_files_beside_it(tmp_path: Path) -> None:
     write_recipe(name_head(tmp_path / "old"), tmp_path / "old" / "recipe.toml", "")
     (tmp_path / "old").rename(tmp_path / "new")
     assert recipes.load(tmp_path / "new" / "recipe.toml") == name_head(tmp_path / "new")
+
+
+@pytest.mark.parametrize("things", [3, 6, 10, 20])
+def test_a_gain_by_chance_is_seldom_sure(things: int) -> None:
+    """Of heads that gain nothing, about one in 40 may pass. By the interval alone 12 % would, with three things."""
+    rng = np.random.default_rng(things)
+    drawn = rng.normal(0, 0.1, (400, things))
+    gains = [compare(np.zeros(things), row, np.arange(things), paired_interval, rng) for row in drawn]
+    assert np.mean([gain.is_sure for gain in gains]) <= 0.045  # 0.025, and 2.5 deviations of 400 draws
+    if things == 3:
+        assert np.mean([gain.low > 0 for gain in gains]) > 0.08
+
+
+def test_a_gain_of_nearly_all_things_is_sure() -> None:
+    rng = np.random.default_rng(0)
+    gain = compare(np.zeros(6), np.array([0.2, 0.1, 0.3, 0.05, 0.2, 0.1]), np.arange(6), paired_interval, rng)
+    assert gain.is_sure and gain.chance == 1 / 64
+    alike = compare(np.zeros(5), np.full(5, 0.2), np.arange(5), paired_interval, rng)
+    assert alike.low > 0 and alike.chance == 1 / 32 and not alike.is_sure
+    many = compare(np.zeros(30), rng.normal(0.1, 0.05, 30), np.arange(30), paired_interval, rng)
+    assert many.is_sure and many.chance < 0.001

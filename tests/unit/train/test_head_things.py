@@ -50,6 +50,37 @@ def test_of_votes_the_majority_counts_and_a_tie_is_not_the_same(tmp_path: Path) 
     assert name_things(photos, votes) == {"a.jpg": ["a.jpg", "b.jpg"]}
 
 
+def test_images_that_lie_in_no_folder_are_counted_and_belong_to_no_thing(tmp_path: Path) -> None:
+    make_files(tmp_path, ["1.jpg", "2.jpg", "3.jpg", "cup/1.jpg", "cup/2.jpg"])
+    assert name_things(tmp_path) == {"cup": ["cup/1.jpg", "cup/2.jpg"]}
+    found = find_things(tmp_path)
+    assert (found.loose, found.single) == (3, 0)
+
+
+def test_yes_and_no_may_be_written_in_many_ways(tmp_path: Path) -> None:
+    photos = make_files(tmp_path / "photos", [f"{name}.jpg" for name in "abcdefghijklmnop"])
+    words = ("Yes", "TRUE", " same ", "no", "False", "DIFFERENT", "Unsure", "skip")
+    pairs = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
+    rows = [f"{a}.jpg,{b}.jpg,{word}" for (a, b), word in zip(pairs, words, strict=True)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["a,b,same", *rows]))
+    assert list(name_things(photos, tmp_path / "pairs.csv")) == ["a.jpg", "c.jpg", "e.jpg"]
+
+
+@pytest.mark.parametrize("word", ["maybe", ""])
+def test_a_word_that_says_neither_is_refused_with_its_line(word: str, tmp_path: Path) -> None:
+    photos = make_files(tmp_path / "photos", ["a.jpg", "b.jpg"])
+    (tmp_path / "pairs.csv").write_text(f"a,b,same\na.jpg,b.jpg,yes\na.jpg,b.jpg,{word}\n")
+    with pytest.raises(ManifestError, match="line 3: whether both are the same") as caught:
+        find_things(photos, tmp_path / "pairs.csv")
+    assert caught.value.actual == repr(word)
+
+
+def test_pairs_that_contradict_each_other_are_told(tmp_path: Path) -> None:
+    photos = make_files(tmp_path / "photos", [f"{name}.jpg" for name in "abcd"])
+    (tmp_path / "pairs.csv").write_text("a,b,same\na.jpg,b.jpg,1\nb.jpg,c.jpg,1\nc.jpg,a.jpg,0\na.jpg,d.jpg,0\n")
+    assert find_things(photos, tmp_path / "pairs.csv").contradictions == (("a.jpg", "c.jpg"),)
+
+
 def test_a_pair_of_an_image_that_is_not_there_is_refused_with_its_line(tmp_path: Path) -> None:
     photos = make_files(tmp_path / "photos", ["a.jpg"])
     (tmp_path / "pairs.csv").write_text("a,b\na.jpg,z.jpg\n")

@@ -5,20 +5,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
 
+from resight.encode.networks import tensor_files
 from resight.errors import InputError, StorageError, TrainingError
 from resight.train import checkpoints, losses
 from resight.train.loading import ImageBatches
 from resight.train.loop import BEST, LAST, Report, train
 from resight.train.settings import Settings
-from resight.train.watching import read_curves
+from resight.train.watching import Curves, read_curves
 
 SMALL = replace(QUICK, save_every=2, ema=0.9)  # 3 steps an epoch
 
@@ -48,6 +50,16 @@ class DeadlyBatches:
             if epoch == 1 and number == self._stop:
                 os.kill(os.getpid(), signal.SIGKILL)
             yield parts
+
+
+class Validated:
+    unreadable = ("held/1.png",)
+
+    def __init__(self, look: Callable[[torch.nn.Module], float]) -> None:
+        self._look = look
+
+    def __call__(self, network: torch.nn.Module) -> float:
+        return self._look(network)
 
 
 def read_losses(out: Path) -> list[tuple[int, float]]:
@@ -99,16 +111,16 @@ def test_a_loss_that_is_not_a_number_stops_it_and_leaves_the_last_checkpoint(ima
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    save_file, calls = checkpoints.save_file, []
+    save_file, calls = tensor_files.save_file, []
 
     def fill_up(tensors: object, path: Path, metadata: object) -> None:
         calls.append(path)
         if len(calls) == 3:  # step 2, the best weights of epoch 1, and now the checkpoint of epoch 1
             Path(path).write_bytes(b"half")
-            raise OSError(28, "No space left on device")
+            raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
         save_file(tensors, path, metadata=metadata)
 
-    monkeypatch.setattr(checkpoints, "save_file", fill_up)
+    monkeypatch.setattr(tensor_files, "save_file", fill_up)
     with pytest.raises(StorageError) as caught:
         run(images, tmp_path)
     assert "the last checkpoint is whole" in caught.value.problem and "No space left" in caught.value.actual
@@ -120,11 +132,11 @@ def test_it_stops_when_validation_gets_no_better_and_keeps_the_best_weights(imag
     values = iter([0.5, 0.7, 0.6, 0.65])
     kept: list[dict[str, torch.Tensor]] = []
 
-    def validate(network: torch.nn.Module) -> float:
+    def look(network: torch.nn.Module) -> float:
         kept.append({name: value.clone() for name, value in network.state_dict().items()})
         return next(values)
 
-    report = run(images, tmp_path, replace(QUICK, epochs=9, patience=2), validate=validate)
+    report = run(images, tmp_path, replace(QUICK, epochs=9, patience=2), validate=Validated(look))
     assert (report.epochs, report.best, report.best_epoch, report.stopped_early) == (4, 0.7, 1, True)
     best = checkpoints.load_weights(tmp_path / BEST)
     assert all(torch.equal(best[name], value) for name, value in kept[1].items())
@@ -136,6 +148,39 @@ def test_it_stops_when_validation_gets_no_better_and_keeps_the_best_weights(imag
     ]
 
 
+def test_a_validation_that_is_no_number_is_worse_than_any(images: Path, tmp_path: Path):
+    values = iter([float("nan"), 0.2, float("nan"), 0.1])
+    report = run(images, tmp_path, replace(QUICK, epochs=4), validate=Validated(lambda _: next(values)))
+    assert (report.best, report.best_epoch) == (0.2, 1)
+    assert all("NaN" not in line for line in (tmp_path / "curves.jsonl").read_text().splitlines())
+    never = run(images, tmp_path / "never", replace(QUICK, epochs=1), validate=Validated(lambda _: float("nan")))
+    assert (never.best, never.best_epoch) == (None, 0) and never.weights.is_file()
+
+
+def test_an_epoch_is_saved_before_it_is_validated(images: Path, tmp_path: Path):
+    def fail(_: torch.nn.Module) -> float:
+        raise InputError("there is nothing to validate on")
+
+    run(images, tmp_path / "whole", validate=Validated(lambda _: 0.5))
+    with pytest.raises(InputError):
+        run(images, tmp_path / "failed", validate=Validated(fail))
+    assert checkpoints.load(tmp_path / "failed" / LAST)[0].step == 3
+    report = run(images, tmp_path / "failed", resume=True, validate=Validated(lambda _: 0.5))
+    assert report.unreadable_held_out == ("held/1.png",)
+    (one, first), (two, second) = (checkpoints.load(tmp_path / name / LAST) for name in ("whole", "failed"))
+    assert one == two and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_validation_whose_epoch_was_not_ended_is_cut_off_the_curves(tmp_path: Path):
+    curves = Curves(tmp_path)
+    for step, epoch, values in ((1, 0, {"loss": 1.0}), (1, 0, {"validation": 0.1}), (2, 1, {"loss": 0.9}),
+                                (2, 1, {"validation": 0.2})):  # fmt: skip
+        curves.write(step, epoch, 0.0, **values)
+    curves.close()
+    Curves(tmp_path, step=2, epoch=1).close()
+    assert [line.get("validation") for line in read_curves(tmp_path / "curves.jsonl")] == [None, 0.1, None]
+
+
 def test_a_finished_run_that_is_resumed_does_nothing(images: Path, tmp_path: Path):
     first = run(images, tmp_path)
     again = run(images, tmp_path, resume=True)
@@ -145,8 +190,50 @@ def test_a_finished_run_that_is_resumed_does_nothing(images: Path, tmp_path: Pat
 def test_another_setting_is_refused_when_resuming(images: Path, tmp_path: Path):
     run(images, tmp_path)
     with pytest.raises(InputError) as caught:
-        run(images, tmp_path, replace(SMALL, rate=0.01), resume=True)
-    assert (caught.value.expected, caught.value.actual) == ("rate = 0.05", "rate = 0.01")
+        run(images, tmp_path, replace(SMALL, batch=4), resume=True)
+    assert (caught.value.expected, caught.value.actual) == ("batch = 8", "batch = 4")
+
+
+def test_another_network_is_refused_when_resuming(images: Path, tmp_path: Path):
+    run(images, tmp_path, about={"masks": (1, 2), "first weights": "random"})
+    run(images, tmp_path, about={"masks": (1, 2), "first weights": "random"}, resume=True)
+    with pytest.raises(InputError) as caught:
+        run(images, tmp_path, about={"masks": (1, 2), "first weights": "abc"}, resume=True)
+    assert caught.value.expected == "encoder.first weights = random"
+    assert caught.value.actual == "encoder.first weights = abc"
+
+
+def test_weights_of_another_shape_are_refused_when_resuming(images: Path, tmp_path: Path):
+    run(images, tmp_path)
+    batches = ImageBatches(list_examples(images), None, SMALL, INPUT)
+    with pytest.raises(InputError, match="another network"):
+        train(TinyNetwork(norm=True), losses.build("arcface", 4, 12), batches, SMALL, tmp_path, resume=True)
+
+
+def test_after_a_loss_that_is_not_a_number_what_is_advised_can_be_done(images: Path, tmp_path: Path):
+    class Fragile(TinyNetwork):
+        calls = 0
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return super().forward(images) * (float("nan") if self.calls == 5 else 1)
+
+    def go_on(settings: Settings, network: TinyNetwork, **options: object) -> Report:
+        batches = ImageBatches(list_examples(images), None, settings, INPUT)
+        return train(network, losses.build("arcface", 4, 12), batches, settings, tmp_path, **options)
+
+    with pytest.raises(TrainingError, match="not a number") as caught:
+        go_on(SMALL, Fragile())
+    assert "go on with --resume" in caught.value.fix and "another --out" in caught.value.fix
+    changed = replace(SMALL, rate=0.01, clip=1.0, precision="bf16")
+    report = go_on(changed, TinyNetwork(), resume=True)
+    notes = (
+        "rate = 0.01 after step 4, 0.05 before",
+        "clip = 1.0 after step 4, None before",
+        "precision = bf16 after step 4, fp32 before",
+    )
+    assert report.steps == 6 and report.changes == notes
+    assert go_on(changed, TinyNetwork(), resume=True).changes == notes
 
 
 def test_images_that_cannot_be_read_are_reported_after_resuming_too(tmp_path: Path):
@@ -195,6 +282,48 @@ def test_frozen_norms_keep_their_statistics(images: Path, tmp_path: Path):
 def test_half_precision_trains(images: Path, tmp_path: Path):
     report = run(images, tmp_path, replace(QUICK, precision="bf16", clip=1.0, optimizer="adamw", rate=0.001))
     assert report.loss is not None and report.steps == 6
+
+
+@pytest.mark.parametrize("name", ["arcface", "triplet"])
+def test_fp16_moves_the_weights(name: str, images: Path, tmp_path: Path):
+    """Of a distance of 0, as an image has to itself or to a centre that it lies on, the root has no gradient there."""
+    settings = replace(QUICK, precision="fp16", epochs=4, together=2)
+    network, loss = TinyNetwork(), losses.build(name, 4, 12)
+    if name == "arcface":
+        with torch.no_grad():
+            network.pool[2].weight.zero_()
+            loss.centres.copy_(network.pool[2].bias.expand(4, 12))
+    start = network.pool[2].weight.clone()
+    batches = ImageBatches(list_examples(images), None, settings, INPUT)
+    report = train(network, loss, batches, settings, tmp_path)
+    assert report.skipped < 8 and report.steps == 12  # some, until the scale has been found
+    assert (network.pool[2].weight - start).abs().max() > 0.001
+
+
+def test_fp16_that_never_fits_is_given_up(images: Path, tmp_path: Path):
+    class Enormous(TinyNetwork):
+        """Its gradients overflow at any scale."""
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            rows = super().forward(images)
+            return rows + (rows * 0).sqrt()
+
+    settings = replace(QUICK, precision="fp16", epochs=7)
+    batches = ImageBatches(list_examples(images), None, settings, INPUT)
+    with pytest.raises(TrainingError, match="20 steps in a row had to be left out, the last in epoch 7, batch 2"):
+        train(Enormous(), losses.build("arcface", 4, 12), batches, settings, tmp_path)
+    assert checkpoints.load(tmp_path / LAST)[0].skipped == 18
+
+
+def test_fp16_goes_on_with_the_scale_that_it_had(images: Path, tmp_path: Path):
+    settings, values = replace(QUICK, precision="fp16", epochs=4), iter([0.1, 0.2])
+    run(images, tmp_path / "whole", settings, validate=Validated(lambda _: 0.1))
+    with pytest.raises(StopIteration):
+        run(images, tmp_path / "stopped", settings, validate=Validated(lambda _: next(values)))
+    run(images, tmp_path / "stopped", settings, validate=Validated(lambda _: 0.1), resume=True)
+    one, two = (checkpoints.load(tmp_path / name / LAST)[0] for name in ("whole", "stopped"))
+    assert one.growth == two.growth and one.growth > 3
+    assert (one.scale, one.skipped) == (two.scale, two.skipped)
 
 
 def test_curves_are_whole_lines_of_json(images: Path, tmp_path: Path):

@@ -90,3 +90,10 @@ def read_settings_of(name: str) -> Settings:
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, object], words: str):
     with pytest.raises(RecipeError, match=words):
         plugins.configure(Settings, settings, "train")
+
+
+def test_resolutions_are_compared_whitened_as_in_the_paper():
+    """Table A19's last row is the whitened one of Table A22."""
+    resolutions, whitening = ([one.branches[0].transforms for one in recipe.load_all(name)] for name in MEASURED_ALONE)
+    assert all(transforms[-1].name == "whiten" for transforms in resolutions)
+    assert resolutions[-1] == whitening[-1]

@@ -17,7 +17,7 @@ from resight.evaluate import judge
 from resight.train.examples import choose_examples
 from resight.train.overlap_refusal import find_left_out
 from resight.train.sizes import read_sizes
-from resight.train.validation import make_validation, measure
+from resight.train.validation import Validation, measure
 from resight.types import ImageRef
 
 
@@ -44,10 +44,27 @@ def test_validation_changes_nothing_and_leaves_out_what_cannot_be_read(tmp_path:
             seen.append(images.shape)
             return super().forward(images)
 
-    validate = make_validation(list_examples(folder), None, QUICK, INPUT, judge)
+    validate = Validation(list_examples(folder), None, QUICK, INPUT, judge)
     network = Watched().eval()
     assert validate(network) == validate(network)
     assert seen == [(8, 3, 16, 16), (8, 3, 16, 16)]
+    assert validate.unreadable == ("c0/0.png",)
+
+
+def test_where_nobody_has_a_partner_that_can_be_read_it_is_refused(tmp_path: Path):
+    folder = write_classes(tmp_path, classes=2, each=2)
+    for label in ("c0", "c1"):
+        (folder / label / "0.png").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="nothing to validate on") as caught:
+        Validation(list_examples(folder), None, QUICK, INPUT, judge)(TinyNetwork().eval())
+    assert caught.value.actual.startswith("2 of 4 held-out images cannot be read, such as c0/0.png, c1/0.png")
+
+
+def test_a_network_that_says_what_is_no_number_has_no_score(tmp_path: Path):
+    network = TinyNetwork().eval()
+    torch.nn.init.constant_(network.pool[2].bias, float("nan"))
+    validate = Validation(list_examples(write_classes(tmp_path, classes=2, each=2)), None, QUICK, INPUT, judge)
+    assert np.isnan(validate(network))
 
 
 def test_images_of_a_group_are_validated_in_its_size(tmp_path: Path):
@@ -57,7 +74,7 @@ def test_images_of_a_group_are_validated_in_its_size(tmp_path: Path):
     seen: list[torch.Size] = []
     network = TinyNetwork()
     network.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape))
-    make_validation(examples, sizes, settings, INPUT, judge)(network.eval())
+    Validation(examples, sizes, settings, INPUT, judge)(network.eval())
     assert seen == [(6, 3, 12, 24)]  # 16 · √½ = 11.3 and 16 · √2 = 22.6, in whole cells of 4
 
 

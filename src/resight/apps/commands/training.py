@@ -9,11 +9,14 @@ import typer
 from resight.apps import terminal
 from resight.apps.commands.adding import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Json, Set
 from resight.errors import InputError
+from resight.places import is_remote
 
 if TYPE_CHECKING:
     from resight.train import own_folder
     from resight.train.distributed import Team
     from resight.types import Recipe
+
+ENCODER, MINUTES = "tokens", 15.0  # of --folder
 
 
 def train(
@@ -21,35 +24,55 @@ def train(
         str | None, typer.Argument(help="A recipe with [train]: a path, or one such as cider/sfm120k.")
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Where the recipe's training data are.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where checkpoints and the result go.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where the result goes. With --folder, by default PHOTOS.trained."),
+    ] = None,
     folder: Annotated[
         Path | None, typer.Option(metavar="PHOTOS", help="Instead of a recipe: photos of your own, one folder a thing.")
     ] = None,
     pairs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --folder: pairs of the same thing (CSV: a, b), or votes.")
     ] = None,
-    encoder: Annotated[str, typer.Option(help="With --folder: the preset that gets a head.")] = "tokens",
-    minutes: Annotated[float, typer.Option(min=0.01, help="With --folder: how long to train.")] = 15.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in FOLDER.")] = False,
-    audit: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Refuse classes that this `resight audit` found to overlap.")
+    encoder: Annotated[
+        str | None, typer.Option(help="With --folder: the preset that gets a head.", show_default=ENCODER)
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Processes that share every batch.")] = 1,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="With --folder: how long to train.", show_default=f"{MINUTES:g}")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="With a recipe: go on from the last checkpoint in FOLDER.")
+    ] = False,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="With a recipe: refuse classes that this `resight audit` found to overlap."
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="With a recipe: processes that share every batch.", show_default="1"),
+    ] = None,
     settings: Set = None,
     cache: Cache = None,
     cache_size: CacheSize = USUAL_CACHE,
     json: Json = False,
 ) -> None:
     """Train a network by a recipe, or with --folder a light head that makes an encoder better on your own things."""
-    if out is None or (recipe is None) == (folder is None) or (recipe is not None and data is None):
-        raise InputError(
-            "it is not clear what to train",
-            expected="RECIPE --data ROOT --out FOLDER, or --folder PHOTOS --out FOLDER",
-            actual=f"recipe {recipe}, data {data}, folder {folder}, out {out}",
-            fix="e.g. resight train cider/sfm120k --data ROOT --out trained/",
-        )
+    if (recipe is None) == (folder is None):
+        raise _refuse_unclear(f"recipe {recipe}, folder {folder}")
     if folder is not None:
-        return _train_head(folder, pairs, out, encoder, minutes, settings or [], cache, cache_size, json)
+        _refuse_options(
+            "--folder", {"--data": data, "--resume": resume, "--audit": audit, "--processes": processes}, "a recipe"
+        )
+        place = out or name_out(folder)
+        chosen, time = encoder or ENCODER, minutes or MINUTES
+        return _train_head(folder, pairs, place, chosen, time, settings or [], cache, cache_size, json)
+    _refuse_options(
+        "a recipe", {"--pairs": pairs, "--encoder": encoder, "--minutes": minutes, "--cache": cache}, "--folder"
+    )
+    if data is None or out is None:
+        raise _refuse_unclear(f"recipe {recipe}, data {data}, out {out}")
     from resight.recipe import label, load_all
 
     overrides = [*(settings or []), *([f"train.audit={str(audit)!r}"] if audit else [])]
@@ -57,7 +80,7 @@ def train(
     reports = {}
     for one in recipes:
         place = out if len(recipes) == 1 else out / re.sub(r"[^\w.=-]+", "_", label(one))
-        report = _train_network(one, Path(data or "."), place, resume, processes)
+        report = _train_network(one, data, place, resume, processes or 1)
         if report is None:
             continue
         reports[label(one)] = report
@@ -66,6 +89,35 @@ def train(
     if json and reports:
         terminal.print_json(next(iter(reports.values())) if len(recipes) == 1 else reports)
     return None
+
+
+def name_out(folder: Path) -> Path:
+    """Beside the photos, where the head goes if nobody says; of photos that lie elsewhere, in the current folder."""
+    if is_remote(folder):
+        return Path(f"{folder.name}.trained")
+    named = folder if folder.name not in ("", "..") else folder.resolve()
+    return named.with_name(f"{named.name}.trained")
+
+
+def _refuse_unclear(given: str) -> InputError:
+    return InputError(
+        "it is not clear what to train",
+        expected="RECIPE --data ROOT --out FOLDER, or --folder PHOTOS",
+        actual=given,
+        fix="e.g. resight train cider/sfm120k --data ROOT --out trained/",
+    )
+
+
+def _refuse_options(mode: str, options: dict[str, object], other: str) -> None:
+    """Refuses options of the other way to train, which would do nothing here."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise InputError(
+            f"{' and '.join(given)} cannot be given with {mode}",
+            expected=f"options of {mode}",
+            actual=f"{', '.join(given)}, which belong to {other}",
+            fix="leave them out" if len(given) > 1 else "leave it out",
+        )
 
 
 def _train_network(recipe: "Recipe", data: Path, out: Path, resume: bool, processes: int) -> dict[str, Any] | None:
@@ -118,6 +170,12 @@ def _print_trained(name: str, report: dict[str, Any]) -> None:
         print(f"  {stage}: {one['epochs']} epochs, {terminal.say_seconds(one['seconds'])}{best}{early}")
         for id in one["unreadable"]:
             print(f"  could not be read and was replaced: {terminal.clean(id)}")
+        for id in one["unreadable_held_out"]:
+            print(f"  could not be read and was not validated on: {terminal.clean(id)}")
+        if one["skipped"]:
+            print(f"  {one['skipped']:,} of {one['steps']:,} steps left out: their gradients did not fit into fp16")
+        for change in one["changes"]:
+            print(f"  changed when it was resumed: {change}")
     print(f"use it with: resight index … --recipe {report['recipe']}")
 
 
@@ -167,5 +225,9 @@ def _print_head(report: "own_folder.Report") -> None:
     print(f"{train:,} things to train on, {choose:,} to choose by, {measure:,} to measure on; {report.images:,} images")
     if report.single:
         print(f"{report.single:,} things with one image left out")
+    if report.loose:
+        print(f"{report.loose:,} images that lie in no folder of their own left out")
+    for a, b in report.contradictions:
+        print(f"called different, but joined by other pairs: {terminal.clean(a)} and {terminal.clean(b)}")
     print(report.verdict)
     print(f"use it with: resight index … --recipe {report.recipe}")

@@ -20,7 +20,7 @@ from resight.types import Dataset, ImageRef, Skipped
 
 @dataclass(frozen=True)
 class Config:
-    labels: bool = False  # the label of an image is the name of the folder that it lies in
+    labels: bool = False  # the label of an image is the folder that it lies in, as a path below the root
 
 
 def build(config: Config) -> "FolderSource":
@@ -43,10 +43,16 @@ class FolderSource:
                 fix="check the path",
             )
         if self.config.labels:
-            images = [replace(ref, attributes={"label": ref.path.absolute().parent.name}) for ref in images]
+            images = [_label(ref) for ref in images]
         return Dataset(
             name=root.absolute().name, database=tuple(images), queries=(), judgements={}, skipped=tuple(skipped)
         )
+
+
+def _label(ref: ImageRef) -> ImageRef:
+    """By its whole path, as audits have it: oxford/tower is not paris/tower. What lies in the root has no label."""
+    folder = ref.id.rpartition("/")[0]
+    return replace(ref, attributes={"label": folder}) if folder else ref
 
 
 def walk(root: Path) -> Iterator[ImageRef | Skipped]:

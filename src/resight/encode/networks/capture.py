@@ -18,6 +18,12 @@ class Capture:
         else:
             module.register_forward_hook(self._keep_output)
 
+    def __deepcopy__(self, _memo: dict[int, Any]) -> "Capture":
+        """For the copy of a network, whose hooks lead to it: it has seen nothing yet."""
+        copied = object.__new__(type(self))
+        copied._seen = threading.local()
+        return copied
+
     def take(self) -> Any:
         """The value of this thread's latest run, once."""
         value = getattr(self._seen, "value", None)

@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from resight import plugins
 from resight.encode.networks.cider.design import Design
 from resight.encode.networks.cider.network import CiderNetwork
+from resight.encode.networks.tensor_files import save_tensors
 from resight.errors import RecipeError
 from resight.whole_files import write_whole
 
@@ -22,8 +22,9 @@ KEY = "cider"
 
 def save_network(network: CiderNetwork, path: Path) -> None:
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    with write_whole(path) as temporary:
-        save_file(state, temporary, metadata=write_header(network.design))
+    fix = "make room; where it was being trained, go on with --resume"
+    with write_whole(path, f"cannot save the network as {path}", fix) as temporary:
+        save_tensors(state, temporary, write_header(network.design))
 
 
 def write_header(design: Design) -> dict[str, str]:
