@@ -30,7 +30,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8080,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the work.")] = 1,
     workers: Annotated[int | None, typer.Option(min=1, max=256, help="Searches at once, a process. [cores]")] = None,
-    waiting: Annotated[int | None, typer.Option(min=0, help="Searches that may wait, a process. [4 × workers]")] = None,
+    waiting: Annotated[int | None, typer.Option(min=0, help="Searches that may wait, a process. [8 × workers]")] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a search may take.")] = 30.0,
     engine: Annotated[
         str, typer.Option(metavar="ENGINE", help="Where to search: local, ray, ray://HOST:PORT or ray://auto.")

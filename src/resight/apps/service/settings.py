@@ -34,7 +34,7 @@ class ServiceSettings:
     max_pixels: int = 64_000_000
     max_files: int = 200  # of one request
     workers: int = field(default_factory=count_cores)  # threads that search
-    waiting: int = -1  # searches that may wait; -1: 4 × workers
+    waiting: int = -1  # searches that may wait; -1: 8 × workers, so that nobody is refused because of a moment of writing
     timeout: float = 30.0  # seconds that a search may wait and run
     grace: float = 20.0  # seconds that what runs may take after the signal to stop
     rate: float = 0.0  # requests a second of one client; 0: no limit
@@ -50,7 +50,7 @@ class ServiceSettings:
     @property
     def places(self) -> int:
         """Searches that may be under way at once, waiting ones included."""
-        return self.workers + (4 * self.workers if self.waiting < 0 else self.waiting)
+        return self.workers + (8 * self.workers if self.waiting < 0 else self.waiting)
 
     @property
     def threads(self) -> int:

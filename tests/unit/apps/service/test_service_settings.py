@@ -20,6 +20,6 @@ def test_settings_survive_the_way_through_an_environment_variable() -> None:
 
 
 def test_places_hold_those_who_search_and_those_who_wait() -> None:
-    assert ServiceSettings({"a": Path("a")}, workers=2).places == 10
+    assert ServiceSettings({"a": Path("a")}, workers=2).places == 18
     assert ServiceSettings({"a": Path("a")}, workers=2, waiting=0).places == 2
     assert ServiceSettings({"a": Path("a"), "b": Path("b")}).default == "a"

@@ -21,7 +21,8 @@ from resight.apps.service.upload_attributes import read_attributes, read_attribu
 from resight.apps.service.upload_ids import check_ids
 from resight.types import Skipped
 
-PATIENCE = 5.0  # seconds that a delete waits for its turn
+PATIENCE = 20.0  # seconds that a delete waits for its turn: tidying a large collection takes some
+RETRY = 5.0  # seconds
 WRITERS, WAITING = 8, 64  # threads that write, and requests that may wait for one
 FORM = "multipart/form-data"
 ImageId = Annotated[str, Query(description="The image's id.", max_length=2000)]
@@ -36,7 +37,7 @@ def router(service: Service) -> APIRouter:
     async def write(work: Callable[[], Made]) -> Made:
         """In a thread, of which there are few: writers take turns anyway."""
         if threads.statistics().tasks_waiting >= WAITING:
-            raise Refusal(429, "too many requests to write at once", fix="try again", retry_after=PATIENCE)
+            raise Refusal(429, "too many requests to write at once", fix="try again", retry_after=RETRY)
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
     @routes.post("/api/images", status_code=202, response_model=JobAnswer, dependencies=[Depends(takes(FORM))])
