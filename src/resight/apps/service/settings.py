@@ -34,7 +34,7 @@ class ServiceSettings:
     max_pixels: int = 64_000_000
     max_files: int = 200  # of one request
     workers: int = field(default_factory=count_cores)  # threads that search
-    waiting: int = -1  # searches that may wait; -1: 8 × workers, so that nobody is refused because of a moment of writing
+    waiting: int = -1  # searches that may wait; -1: 8 × workers, so that a moment of writing turns nobody away
     timeout: float = 30.0  # seconds that a search may wait and run
     grace: float = 20.0  # seconds that what runs may take after the signal to stop
     rate: float = 0.0  # requests a second of one client; 0: no limit
