@@ -25,6 +25,7 @@ from resight import evaluate
 from resight import recipe as recipes
 from resight.encode.feature_cache import FeatureCache
 from resight.evaluate.run import run
+from resight.evaluate.statistics.paired_tests import randomisation_test
 from resight.evaluate.statistics.significance import paired_interval
 from resight.train.fit_head import Check, Settings
 from resight.train.own_folder import train_folder
@@ -96,6 +97,7 @@ def train(given: argparse.Namespace) -> None:
         build(*ENCODERS[base]),
         judge=evaluate.judge,
         interval=paired_interval,
+        chance=randomisation_test,
         settings=Settings(minutes=given.minutes),
         cache=open_cache(given.folder),
         tell=say,

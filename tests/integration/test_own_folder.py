@@ -13,6 +13,7 @@ from resight.data.maps.hillshade import shade
 from resight.encode import heads
 from resight.errors import InputError
 from resight.evaluate import judge
+from resight.evaluate.statistics.paired_tests import randomisation_test
 from resight.evaluate.statistics.significance import paired_interval
 from resight.train.fit_head import Settings
 from resight.train.own_folder import Report, train_folder
@@ -59,6 +60,7 @@ def train(photos: Path, out: Path, **settings: object) -> Report:
         RECIPE,
         judge=judge,
         interval=paired_interval,
+        chance=randomisation_test,
         settings=SETTINGS,
         choices=[Choice("linear", {"dimensions": 48})],
         **settings,  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """How well images find the others of their thing, by frozen rows or through a head; and what a head gains.
 
-Every image that is asked for searches all others by late interaction; those of its own thing are right. The judge and
-the interval come as arguments: they are those of resight.evaluate, which training may not know.
+Every image that is asked for searches all others by late interaction; those of its own thing are right. The judge, the
+interval and the test of chance come as arguments: they are those of resight.evaluate, which training may not know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from resight import kernels
 from resight.encode.heads import Head
 from resight.train.frozen_rows import FrozenRows
-from resight.train.sign_flips import find_chance
 from resight.types import FloatArray, IntArray, Judgement
 
 METRICS = ("ap", "recall@1")
@@ -22,6 +21,7 @@ AT_ONCE = 65_536  # rows that go through a head together
 Values = NDArray[np.float64]
 Judge = Callable[[Sequence[str], Judgement, Iterable[str]], Mapping[str, float]]
 Interval = Callable[[Values, Values, np.random.Generator], tuple[float, float]]
+Chance = Callable[[Values, Values, np.random.Generator], float]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Gain:
     after: float
     low: float
     high: float
-    chance: float  # that things which gain nothing differ as much by chance (sign_flips.py)
+    chance: float  # that things which gain nothing seem to gain as much
     things: int
     queries: int
 
@@ -62,14 +62,19 @@ def measure(rows: FrozenRows, head: Head | None, queries: IntArray, judge: Judge
 
 
 def compare(
-    before: Values, after: Values, things: IntArray, interval: Interval, generator: np.random.Generator
+    before: Values,
+    after: Values,
+    things: IntArray,
+    interval: Interval,
+    chance: Chance,
+    generator: np.random.Generator,
 ) -> Gain:
     """Queries of one thing are alike, so that things, not queries, are what is drawn anew: each counts by its mean."""
     names = np.unique(things)
     means = [np.array([values[things == name].mean() for name in names]) for values in (before, after)]
     low, high = interval(means[1], means[0], generator)
-    chance = find_chance(means[1] - means[0], generator)
-    return Gain(float(means[0].mean()), float(means[1].mean()), low, high, chance, len(names), len(things))
+    alike = chance(means[1], means[0], generator) / 2  # it counts losses as large, too
+    return Gain(float(means[0].mean()), float(means[1].mean()), low, high, alike, len(names), len(things))
 
 
 def choose_queries(rows: FrozenRows, most: int, generator: np.random.Generator) -> IntArray:

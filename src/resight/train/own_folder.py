@@ -26,7 +26,7 @@ from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError
 from resight.train import heads
 from resight.train.fit_head import Arrays, Check, Fitted, Settings, fit
-from resight.train.found_again import Gain, Interval, Judge, choose_queries, compare, measure
+from resight.train.found_again import Chance, Gain, Interval, Judge, choose_queries, compare, measure
 from resight.train.frozen_rows import FrozenRows, Progress, choose, encode_things
 from resight.train.head_branch import add_head, find_branch
 from resight.train.recipe_file import write_recipe
@@ -77,6 +77,7 @@ def train_folder(
     *,
     judge: Judge,
     interval: Interval,
+    chance: Chance,
     pairs: Path | None = None,
     branch: int | None = None,
     choices: Sequence[Choice] = HEADS,
@@ -88,7 +89,7 @@ def train_folder(
 ) -> Report:
     """Train heads for one branch of the recipe (None: the first whose rows are vectors) on the things in `source`.
 
-    `judge` and `interval` are `evaluate.judge` and `evaluate.statistics.significance.paired_interval`; `tell` hears
+    `judge`, `interval` and `chance` are `judge`, `paired_interval` and `randomisation_test` of `evaluate`; `tell` hears
     every check. The time of the settings is shared by the choices.
     """
     settings = settings or Settings()
@@ -135,7 +136,7 @@ def train_folder(
     seconds = time.monotonic() - encoded
     facts = head_files.Facts(encoder.spaces[0], choices[best].name, sizes[0], len(parts[0]), seconds)
     head = head_files.make(fitted[best].arrays, facts)
-    ap, recall = _measure_gain(parts[2], head, judge, interval, generator)
+    ap, recall = _measure_gain(parts[2], head, judge, partial(compare, interval=interval, chance=chance), generator)
     report = replace(
         report, kept=ap.is_sure, verdict=_word(ap), ap=ap, recall=recall, tried=tried, training_seconds=seconds
     )
@@ -173,12 +174,12 @@ def _fit(
 
 
 def _measure_gain(
-    test: FrozenRows, head: head_files.Head, judge: Judge, interval: Interval, generator: np.random.Generator
+    test: FrozenRows, head: head_files.Head, judge: Judge, compared: Callable[..., Gain], generator: np.random.Generator
 ) -> tuple[Gain, Gain]:
     queries = choose_queries(test, MEASURING, generator)
     before, after = measure(test, None, queries, judge), measure(test, head, queries, judge)
     things = test.labels[queries]
-    ap, recall = (compare(before[name], after[name], things, interval, generator) for name in ("ap", "recall@1"))
+    ap, recall = (compared(before[name], after[name], things, generator=generator) for name in ("ap", "recall@1"))
     return ap, recall
 
 

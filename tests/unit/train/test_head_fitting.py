@@ -9,6 +9,7 @@ import torch
 from resight import recipe as recipes
 from resight.encode import heads as head_files
 from resight.evaluate import judge
+from resight.evaluate.statistics.paired_tests import randomisation_test
 from resight.evaluate.statistics.significance import paired_interval
 from resight.train import heads
 from resight.train.fit_head import Settings, fit
@@ -104,7 +105,14 @@ def test_training_ends_when_nothing_better_comes() -> None:
 
 def test_things_count_alike_however_many_queries_they_have() -> None:
     before, after = np.array([0.0, 0.0, 0.5]), np.array([1.0, 0.0, 0.5])
-    gain = compare(before, after, np.array([7, 7, 9]), lambda new, old, _: (min(new - old), max(new - old)), None)  # type: ignore[arg-type]
+    gain = compare(
+        before,
+        after,
+        np.array([7, 7, 9]),
+        lambda new, old, _: (min(new - old), max(new - old)),
+        randomisation_test,
+        None,
+    )  # type: ignore[arg-type]
     assert (gain.before, gain.after, gain.difference) == (0.25, 0.5, 0.25)
     assert (gain.low, gain.high, gain.things, gain.queries) == (0.0, 0.5, 2, 3)
 
@@ -157,7 +165,9 @@ def test_a_gain_by_chance_is_seldom_sure(things: int) -> None:
     """Of heads that gain nothing, about one in 40 may pass. By the interval alone 12 % would, with three things."""
     rng = np.random.default_rng(things)
     drawn = rng.normal(0, 0.1, (400, things))
-    gains = [compare(np.zeros(things), row, np.arange(things), paired_interval, rng) for row in drawn]
+    gains = [
+        compare(np.zeros(things), row, np.arange(things), paired_interval, randomisation_test, rng) for row in drawn
+    ]
     assert np.mean([gain.is_sure for gain in gains]) <= 0.045  # 0.025, and 2.5 deviations of 400 draws
     if things == 3:
         assert np.mean([gain.low > 0 for gain in gains]) > 0.08
@@ -165,9 +175,11 @@ def test_a_gain_by_chance_is_seldom_sure(things: int) -> None:
 
 def test_a_gain_of_nearly_all_things_is_sure() -> None:
     rng = np.random.default_rng(0)
-    gain = compare(np.zeros(6), np.array([0.2, 0.1, 0.3, 0.05, 0.2, 0.1]), np.arange(6), paired_interval, rng)
+    gain = compare(
+        np.zeros(6), np.array([0.2, 0.1, 0.3, 0.05, 0.2, 0.1]), np.arange(6), paired_interval, randomisation_test, rng
+    )
     assert gain.is_sure and gain.chance == 1 / 64
-    alike = compare(np.zeros(5), np.full(5, 0.2), np.arange(5), paired_interval, rng)
+    alike = compare(np.zeros(5), np.full(5, 0.2), np.arange(5), paired_interval, randomisation_test, rng)
     assert alike.low > 0 and alike.chance == 1 / 32 and not alike.is_sure
-    many = compare(np.zeros(30), rng.normal(0.1, 0.05, 30), np.arange(30), paired_interval, rng)
+    many = compare(np.zeros(30), rng.normal(0.1, 0.05, 30), np.arange(30), paired_interval, randomisation_test, rng)
     assert many.is_sure and many.chance < 0.001

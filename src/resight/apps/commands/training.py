@@ -192,6 +192,7 @@ def _train_head(
 ) -> None:
     from resight.encode.feature_cache import FeatureCache
     from resight.evaluate import judge
+    from resight.evaluate.statistics.paired_tests import randomisation_test
     from resight.evaluate.statistics.significance import paired_interval
     from resight.recipe import load
     from resight.train.fit_head import Settings
@@ -205,6 +206,7 @@ def _train_head(
             load(encoder, overrides),
             judge=judge,
             interval=paired_interval,
+            chance=randomisation_test,
             pairs=pairs,
             settings=Settings(minutes=minutes),
             cache=features,
