@@ -57,7 +57,8 @@ def sweep(intake: Intake) -> int:
     pictures = PictureCache(intake.collection.path)
     if not intake.uploads.folder.is_dir():  # nobody has uploaded anything: nothing is made
         intake.littered.clear()
-        pictures.remove_unused(_list_hashes(intake))
+        if pictures.folder.is_dir():
+            pictures.remove_unused(_list_hashes(intake))
         return 0
     intake.journal.forget()
     with take_turn(intake.uploads.folder, patience=0):  # no item becomes an image meanwhile
