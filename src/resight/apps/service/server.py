@@ -19,7 +19,7 @@ from uvicorn.supervisors import Multiprocess
 
 from resight.apps.service import logs
 from resight.apps.service.app import create_app
-from resight.apps.service.memory import return_freed_memory
+from resight.apps.service.memory import bound_freed_memory
 from resight.apps.service.settings import VARIABLE, ServiceSettings, read_settings, write_settings
 from resight.errors import InputError
 
@@ -57,7 +57,7 @@ def serve(settings: ServiceSettings, listener: socket.socket) -> None:
 
 def make_app() -> FastAPI:
     """In each process of a server."""
-    return_freed_memory()
+    bound_freed_memory()
     sys.setswitchinterval(SWITCH)
     settings = read_settings(os.environ[VARIABLE])
     logs.set_up(settings.log)

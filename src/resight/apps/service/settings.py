@@ -58,6 +58,11 @@ class ServiceSettings:
         return max(1, count_cores() // (self.workers * self.processes))
 
     @property
+    def threads_alone(self) -> int:
+        """The same for a search that no other of its process runs beside."""
+        return max(1, count_cores() // self.processes)
+
+    @property
     def default(self) -> str:
         return next(iter(self.collections))
 

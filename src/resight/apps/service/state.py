@@ -25,7 +25,9 @@ class Service:
             name: open_collection(path, must_exist=True, engine=settings.engine)
             for name, path in settings.collections.items()
         }
-        self.pool = WorkerPool(settings.workers, settings.places, settings.timeout, settings.threads)
+        self.pool = WorkerPool(
+            settings.workers, settings.places, settings.timeout, settings.threads, settings.threads_alone
+        )
         self.decoders = DecoderPool(settings.workers, settings.max_pixels)
         writable = {} if settings.read_only else self.collections
         self.jobs = JobRunner(writable, is_quiet=lambda: self.pool.taken == 0, threads=settings.threads)

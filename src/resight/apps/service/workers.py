@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 
 from resight.apps.service.refusals import Refusal
-from resight.apps.service.threads import limit_threads
+from resight.apps.service.threads import Lending, limit_threads
 
 CLIENT_GONE = 499  # nobody reads it; logs and metrics do
 FIRST_GUESS = 0.5  # seconds a search, before one has been timed
@@ -24,14 +24,15 @@ Made = TypeVar("Made")
 
 
 class WorkerPool:
-    def __init__(self, workers: int, places: int, timeout: float, threads: int = 1) -> None:
-        """`threads`: that the libraries may start for one search."""
+    def __init__(self, workers: int, places: int, timeout: float, threads: int = 1, alone: int = 1) -> None:
+        """`threads`: that the libraries may start for one search; `alone`: for one that no other runs beside."""
         self.workers = workers
         self.places = places
         self.timeout = timeout
         self.taken = 0  # places; read and written by the event loop's thread alone
         self.running = 0
         self._mean = FIRST_GUESS
+        self._lending = Lending(threads, alone)
         self._threads = ThreadPoolExecutor(
             workers, thread_name_prefix="search", initializer=limit_threads, initargs=(threads,)
         )
@@ -60,7 +61,11 @@ class WorkerPool:
         return max(1, self.taken - self.workers) * self._mean / self.workers
 
     def submit(self, work: Callable[[], Made]) -> Future[Made]:
-        return self._threads.submit(work)
+        def lent() -> Made:
+            with self._lending.work():
+                return work()
+
+        return self._threads.submit(lent)
 
     def learn(self, seconds: float) -> None:
         self._mean += SMOOTHING * (seconds - self._mean)
