@@ -6,7 +6,6 @@ spoken to by one thread, over its standard input and output (see decoder.py for 
 
 import asyncio
 import contextlib
-import os
 import queue
 import subprocess
 import sys
@@ -17,8 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from resight.apps.service import decoder, keys, settings
+from resight.apps.service import decoder
 from resight.apps.service.decoder import Order
+from resight.apps.service.environment import choose_environment
 from resight.apps.service.refusals import Refusal
 from resight.errors import ImageError
 from resight.types import ImageRef, Picture
@@ -27,7 +27,6 @@ LIMIT_SECONDS = 20.0  # for one image
 LIFETIME = 2000  # images, after which a decoder is replaced: whatever leaks stays small
 WAITING = 64  # a decoder
 PIPE = 2**20  # bytes: an image passes in a few turns
-SECRETS = (settings.VARIABLE, keys.VARIABLE)
 Made = TypeVar("Made")
 
 
@@ -109,7 +108,7 @@ class Decoder:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_choose_environment(),
+            env=choose_environment(),  # one thread: each more would take address space that is limited
             pipesize=PIPE,
             start_new_session=True,  # an interrupt from the terminal is for the service alone
         )
@@ -153,9 +152,3 @@ class Decoder:
                 if pipe is not None:
                     pipe.close()
         self._process.wait()
-
-
-def _choose_environment() -> dict[str, str]:
-    """A decoder knows no secret, and takes one thread: each more would take address space that is limited."""
-    public = {name: value for name, value in os.environ.items() if name not in SECRETS}
-    return {**public, "OPENBLAS_NUM_THREADS": "1"}

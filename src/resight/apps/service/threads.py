@@ -56,6 +56,8 @@ class Lending:
             if self._blas is None:  # the libraries are loaded by now
                 self._blas = ThreadpoolController().select(user_api="blas")
             for library in self._blas.lib_controllers:
+                if hasattr(library, "clear_controlling_thread"):  # it listens to one thread only: now to this one
+                    library.clear_controlling_thread(force=True)
                 library.set_num_threads(count)
 
 

@@ -34,7 +34,6 @@ class Shelf:
         self.portions: list[list[str]] = []
         self.faults: list[Exception] = []
         self.unbearable = b""  # content that the encoder breaks on
-        self.tidied = 0
 
     def add(self, refs: Sequence[ImageRef]) -> AddReport:
         with writer_lock(self.path):
@@ -63,9 +62,6 @@ class Shelf:
 
     def prepare(self) -> "Shelf":
         return self
-
-    def tidy(self) -> None:
-        self.tidied += 1
 
     def _record(self, ref: ImageRef) -> ImageRecord:
         data = ref.path.read_bytes()
@@ -318,21 +314,54 @@ def test_the_upload_of_a_deleted_image_stays_while_another_image_uses_it(intake:
     assert sweep(intake) == 1
 
 
-def test_tidying_waits_for_enough_changes_and_is_not_repeated_soon(intake: Intake, shelf: Shelf) -> None:
-    keeper = Housekeeper(intake, sweep_every=0.05)
+class FakeTidier:
+    """Takes no time, and is done when told."""
+
+    def __init__(self) -> None:
+        self.started = 0
+        self.is_done = True
+
+    def start(self) -> None:
+        self.started += 1
+
+    def poll(self) -> float | None:
+        return 0.0 if self.is_done else None
+
+    def stop(self) -> None:
+        self.is_done = True
+
+
+def test_tidying_waits_for_enough_changes_and_is_not_repeated_soon(intake: Intake) -> None:
+    tidier = FakeTidier()
+    keeper = Housekeeper(intake, sweep_every=0.05, tidier=tidier)
     intake.writes = housekeeping.FEW - 1
     keeper.work(idle=True)
-    assert shelf.tidied == 0
+    assert tidier.started == 0
     intake.writes = housekeeping.FEW
     keeper.work(idle=False)
-    assert shelf.tidied == 0
+    assert tidier.started == 0
     keeper.work(idle=True)
     intake.writes += housekeeping.FEW
-    keeper.work(idle=True)
-    assert shelf.tidied == 1
+    for _ in range(3):
+        keeper.work(idle=True)
+    assert tidier.started == 1
     time.sleep(0.06)
     keeper.work(idle=True)
-    assert shelf.tidied == 2
+    assert tidier.started == 2
+
+
+def test_nothing_is_tidied_twice_at_once(intake: Intake) -> None:
+    tidier = FakeTidier()
+    tidier.is_done = False
+    keeper = Housekeeper(intake, sweep_every=0.0, tidier=tidier)
+    for _ in range(3):
+        intake.writes += housekeeping.MANY
+        keeper.work(idle=True)
+    assert tidier.started == 1
+    tidier.is_done = True
+    keeper.work(idle=True)
+    keeper.work(idle=True)
+    assert tidier.started == 2
 
 
 def test_a_collection_that_nobody_uploads_to_gets_no_new_files(intake: Intake, shelf: Shelf) -> None:

@@ -1,7 +1,7 @@
 """What may be done when nothing waits: unused uploads and pictures and old jobs are removed, the collection is tidied.
 
 An upload is unused when no stored image and no open job has its hash. Tidying rewrites what was added in small parts;
-it is done after enough changes, and the longer it takes, the more seldom.
+it is begun after enough changes, and the longer it takes, the more seldom.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import logging
 import time
 
 from resight.apps.service.jobs.intake import Intake
+from resight.apps.service.jobs.tidier import Tidier, TidyingProcess
 from resight.apps.service.jobs.turns import take_turn
 from resight.apps.service.pictures import PictureCache
 from resight.errors import CollectionBusy, CollectionError, StorageError
@@ -20,9 +21,11 @@ SHARE = 20  # times as long as tidying took, nothing is tidied again
 
 
 class Housekeeper:
-    def __init__(self, intake: Intake, sweep_every: float = SWEEP_EVERY) -> None:
+    def __init__(self, intake: Intake, sweep_every: float = SWEEP_EVERY, tidier: Tidier | None = None) -> None:
         self._intake = intake
         self._sweep_every = sweep_every
+        self._tidier = tidier or TidyingProcess(intake.collection)
+        self._is_tidying = False
         self._next_sweep = self._next_tidy = 0.0
         self._tidied = 0  # how many changes there had been
         intake.littered.set()  # what the last process left
@@ -35,21 +38,31 @@ class Housekeeper:
                 if idle and self._intake.littered.is_set() and now >= self._next_sweep:
                     self._next_sweep = now + self._sweep_every
                     sweep(self._intake)
-                if self._intake.writes - self._tidied >= (FEW if idle else MANY) and now >= self._next_tidy:
+                if self._is_tidying:
+                    self._look_after()
+                elif self._intake.writes - self._tidied >= (FEW if idle else MANY) and now >= self._next_tidy:
                     self._tidy()
             except (StorageError, CollectionError) as error:
                 if isinstance(error, CollectionBusy):
                     raise
                 log.warning("housekeeping of %s waits: %s", self._intake.name, error)
 
+    def stop(self) -> None:
+        self._tidier.stop()
+
     def _tidy(self) -> None:
-        begin, writes = time.monotonic(), self._intake.writes
-        self._next_tidy = begin + self._sweep_every
-        self._intake.collection.tidy()
+        self._next_tidy = time.monotonic() + self._sweep_every
+        writes = self._intake.writes
+        self._tidier.start()
         self._tidied = writes
-        took = time.monotonic() - begin
-        self._next_tidy = begin + max(self._sweep_every, SHARE * took)
-        log.info("%s tidied in %.1f s", self._intake.name, took)
+        self._is_tidying = True
+
+    def _look_after(self) -> None:
+        took = self._tidier.poll()
+        if took is not None:
+            self._is_tidying = False
+            self._next_tidy = time.monotonic() + max(self._sweep_every, SHARE * took)
+            log.info("%s tidied in %.1f s", self._intake.name, took)
 
 
 def sweep(intake: Intake) -> int:

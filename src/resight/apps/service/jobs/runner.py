@@ -53,6 +53,8 @@ class JobRunner:
         if self._thread.is_alive():
             self._thread.join(grace)
         if not self._thread.is_alive():
+            for keeper in self._keepers:
+                keeper.stop()
             for intake in self.intakes.values():
                 intake.close()
 

@@ -1,0 +1,73 @@
+"""A collection that another process tidies while this one searches it."""
+
+import logging
+import time
+from pathlib import Path
+
+import pytest
+from scenes import draw_scene, write_jpeg
+
+import resight
+from resight.apps.service.jobs.tidier import TidyingProcess
+from resight.lock import writer_lock
+from resight.types import ImageRef
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    photos = resight.open(tmp_path / "c.resight", "sift")
+    for number in range(4):
+        photos.add([ImageRef(f"{number}", write_jpeg(tmp_path / f"{number}.jpg", draw_scene(number, 200, 160)))])
+        photos.prepare()  # a part of the index for each
+    return photos.path
+
+
+def wait(tidier: TidyingProcess) -> float:
+    deadline = time.monotonic() + 120
+    while (took := tidier.poll()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return took
+
+
+def test_files_and_indexes_are_put_together_and_answers_stay_the_same(own: Path) -> None:
+    photos = resight.open(own)
+    before = photos.prepare()
+    wanted = before.search(own.parent / "2.jpg", k=4)
+    parts = len(list((own / "indexes").iterdir()))
+    tidier = TidyingProcess(photos)
+    tidier.start()
+    assert wait(tidier) > 0
+    assert tidier.poll() is None
+    now = photos.prepare()
+    assert now.version > before.version
+    assert len(list((own / "indexes").iterdir())) <= parts
+    assert [(hit.id, hit.probability) for hit in now.search(own.parent / "2.jpg", k=4)] == [
+        (hit.id, hit.probability) for hit in wanted
+    ]
+
+
+def test_while_somebody_else_writes_it_is_left_for_later(own: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tidier = TidyingProcess(resight.open(own))
+    with caplog.at_level(logging.INFO, "resight.service.jobs"), writer_lock(own):
+        tidier.start()
+        wait(tidier)
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert "somebody else writes" in caplog.text
+
+
+def test_what_goes_wrong_is_logged(own: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tidier = TidyingProcess(resight.open(own))
+    (own / "collection.json").write_text("{")
+    tidier.start()
+    wait(tidier)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_it_can_be_stopped(own: Path) -> None:
+    photos = resight.open(own)
+    tidier = TidyingProcess(photos)
+    tidier.start()
+    tidier.stop()
+    tidier.stop()
+    assert len(resight.open(own).search(own.parent / "2.jpg", k=4)) == 4
