@@ -93,15 +93,18 @@ class Collection:
         self._view: View | None = None
         self._prepared: View | None = None
 
-    def add(self, *sources: Source, progress: Progress | None = None, engine: str = "local") -> AddReport:
+    def add(
+        self, *sources: Source, progress: Progress | None = None, engine: str = "local", tidy: bool = True
+    ) -> AddReport:
         """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed.
 
         `engine` says where they are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto"; see docs/scale.md.
+        Without `tidy`, small files are left for `tidy()` to merge, however many there are.
         """
         with writer_lock(self.home):
             if engine != "local":
                 return self._add_on_cluster(sources, engine, progress)
-            return adding.add(sources, self._encoding.encoder, self._written, progress)
+            return adding.add(sources, self._encoding.encoder, self._written, progress, tidy)
 
     def _add_on_cluster(self, sources: Sequence[Source], engine: str, progress: Progress | None) -> AddReport:
         from resight.collection import ray_encoding  # Ray is an extra

@@ -36,11 +36,16 @@ class AddReport:
     skipped: tuple[Skipped, ...]
 
 
-def add(sources: Sequence[Source], encoder: Encoder, store: Store, progress: Progress | None = None) -> AddReport:
-    """Bring the collection up to date with the sources. The caller holds the writer lock."""
+def add(
+    sources: Sequence[Source], encoder: Encoder, store: Store, progress: Progress | None = None, tidy: bool = True
+) -> AddReport:
+    """Bring the collection up to date with the sources. The caller holds the writer lock.
+
+    With `tidy`, many small files become few at the end.
+    """
     held = [hold(source) for source in sources]
     # Two passes over a folder cost little beside encoding, and one list of 200,000 paths would not be little.
-    return _Adding(encoder, store, progress, count_images(held)).run(held)
+    return _Adding(encoder, store, progress, count_images(held)).run(held, tidy)
 
 
 def encode_region(picture: Picture, box: Box | None, encoder: Encoder, role: Role) -> tuple[Descriptors, ...]:
@@ -103,7 +108,7 @@ class _Adding:
         self._chooser = Chooser(known, self._tally.pass_over)
         self._commits = 0
 
-    def run(self, sources: Sequence[Source]) -> AddReport:
+    def run(self, sources: Sequence[Source], tidy: bool) -> AddReport:
         for source in sources:
             batch = min(max(SMALLEST_BATCH, len(self._store) // 32), LARGEST_BATCH)
             extract(
@@ -115,7 +120,7 @@ class _Adding:
                 batch=batch,
                 together=self._encoder.batch,
             )
-        if self._commits > 8 or (self._commits and self._store.is_scattered):
+        if tidy and (self._commits > 8 or (self._commits and self._store.is_scattered)):
             self._store.compact()
         return self._tally.report()
 

@@ -30,7 +30,7 @@ class Service:
         )
         self.decoders = DecoderPool(settings.workers, settings.max_pixels)
         writable = {} if settings.read_only else self.collections
-        self.jobs = JobRunner(writable, is_quiet=lambda: self.pool.taken == 0, threads=settings.threads)
+        self.jobs = JobRunner(writable, count_quiet=self.pool.count_quiet, threads=settings.threads)
         self.watcher = Watcher(self.collections.values(), settings.threads)
         self.answers = AnswerCache()
         self.pictures = {name: PictureCache(path) for name, path in settings.collections.items()}

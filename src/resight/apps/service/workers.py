@@ -31,6 +31,7 @@ class WorkerPool:
         self.timeout = timeout
         self.taken = 0  # places; read and written by the event loop's thread alone
         self.running = 0
+        self._last_left = -float("inf")
         self._mean = FIRST_GUESS
         self._lending = Lending(threads, alone)
         self._threads = ThreadPoolExecutor(
@@ -59,6 +60,15 @@ class WorkerPool:
     def estimate_wait(self) -> float:
         """Seconds until a place is likely to be free."""
         return max(1, self.taken - self.workers) * self._mean / self.workers
+
+    def count_quiet(self) -> float:
+        """Seconds since the last place was left; 0 while one is taken."""
+        return 0.0 if self.taken else time.monotonic() - self._last_left
+
+    def leave(self) -> None:
+        """One place is free again."""
+        self.taken -= 1
+        self._last_left = time.monotonic()
 
     def submit(self, work: Callable[[], Made]) -> Future[Made]:
         def lent() -> Made:
@@ -124,14 +134,10 @@ class Place:
     def leave(self) -> None:
         """Give the place back, now or when its thread is done."""
         pool, loop = self._pool, asyncio.get_running_loop()
-
-        def give_back() -> None:
-            pool.taken -= 1
-
         if self._flying is None or self._flying.done():
-            give_back()
+            pool.leave()
         else:
-            self._flying.add_done_callback(lambda _: loop.call_soon_threadsafe(give_back))
+            self._flying.add_done_callback(lambda _: loop.call_soon_threadsafe(pool.leave))
 
     def _count(self, change: int) -> None:
         self._pool.running += change

@@ -12,7 +12,7 @@ import pytest
 from resight.apps.service.jobs import adder as adders
 from resight.apps.service.jobs import housekeeping
 from resight.apps.service.jobs.adder import Adder
-from resight.apps.service.jobs.housekeeping import Housekeeper, sweep
+from resight.apps.service.jobs.housekeeping import QUIET, Housekeeper, sweep
 from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.job import Arrival, Job, Promise
 from resight.apps.service.jobs.turns import take_turn
@@ -35,7 +35,7 @@ class Shelf:
         self.faults: list[Exception] = []
         self.unbearable = b""  # content that the encoder breaks on
 
-    def add(self, refs: Sequence[ImageRef]) -> AddReport:
+    def add(self, refs: Sequence[ImageRef], tidy: bool = True) -> AddReport:
         with writer_lock(self.path):
             if self.faults:
                 raise self.faults.pop(0)
@@ -53,6 +53,9 @@ class Shelf:
 
     def view(self) -> "Shelf":
         return self
+
+    def __len__(self) -> int:
+        return len(self.images)
 
     def find(self, id: str) -> ImageRecord | None:
         return self.images.get(id)
@@ -335,19 +338,37 @@ def test_tidying_waits_for_enough_changes_and_is_not_repeated_soon(intake: Intak
     tidier = FakeTidier()
     keeper = Housekeeper(intake, sweep_every=0.05, tidier=tidier)
     intake.writes = housekeeping.FEW - 1
-    keeper.work(idle=True)
+    keeper.work(idle=QUIET)
     assert tidier.started == 0
     intake.writes = housekeeping.FEW
-    keeper.work(idle=False)
+    keeper.work(idle=0.0)
     assert tidier.started == 0
-    keeper.work(idle=True)
+    keeper.work(idle=QUIET)
     intake.writes += housekeeping.FEW
     for _ in range(3):
-        keeper.work(idle=True)
+        keeper.work(idle=QUIET)
     assert tidier.started == 1
     time.sleep(0.06)
-    keeper.work(idle=True)
+    keeper.work(idle=QUIET)
     assert tidier.started == 2
+
+
+@pytest.mark.parametrize(("images", "enough"), [(10, housekeeping.MANY), (20_000, 625)])
+def test_while_somebody_searches_tidying_waits_for_more_changes_in_a_larger_collection(
+    intake: Intake, shelf: Shelf, images: int, enough: int
+) -> None:
+    shelf.images = dict.fromkeys(map(str, range(images)), cast(ImageRecord, None))
+    intake.littered.clear()
+    tidier = FakeTidier()
+    keeper = Housekeeper(intake, tidier=tidier)
+    intake.littered.clear()
+    intake.writes = enough - 1
+    keeper.work(idle=0.0)
+    keeper.work(idle=QUIET - 1)
+    assert tidier.started == 0
+    intake.writes = enough
+    keeper.work(idle=0.0)
+    assert tidier.started == 1
 
 
 def test_nothing_is_tidied_twice_at_once(intake: Intake) -> None:
@@ -356,17 +377,17 @@ def test_nothing_is_tidied_twice_at_once(intake: Intake) -> None:
     keeper = Housekeeper(intake, sweep_every=0.0, tidier=tidier)
     for _ in range(3):
         intake.writes += housekeeping.MANY
-        keeper.work(idle=True)
+        keeper.work(idle=QUIET)
     assert tidier.started == 1
     tidier.is_done = True
-    keeper.work(idle=True)
-    keeper.work(idle=True)
+    keeper.work(idle=QUIET)
+    keeper.work(idle=QUIET)
     assert tidier.started == 2
 
 
 def test_a_collection_that_nobody_uploads_to_gets_no_new_files(intake: Intake, shelf: Shelf) -> None:
     assert not Adder(intake).add_next()
-    Housekeeper(intake).work(idle=True)
+    Housekeeper(intake).work(idle=QUIET)
     assert list(shelf.path.iterdir()) == []
 
 

@@ -1,7 +1,8 @@
 """What may be done when nothing waits: unused uploads and pictures and old jobs are removed, the collection is tidied.
 
-An upload is unused when no stored image and no open job has its hash. Tidying rewrites what was added in small parts;
-it is begun after enough changes, and the longer it takes, the more seldom.
+An upload is unused when no stored image and no open job has its hash. Tidying writes all of the store and of the
+indexes anew. It is begun after a few changes where nobody has searched for a while, and otherwise after so many that it
+costs each of them little: the larger the collection, the more. The longer it takes, the more seldom it is begun.
 """
 
 import contextlib
@@ -16,7 +17,9 @@ from resight.errors import CollectionBusy, CollectionError, StorageError
 
 log = logging.getLogger("resight.service.jobs")
 SWEEP_EVERY = 30.0  # seconds, at the least
-FEW, MANY = 16, 256  # changes after which it is tidied when idle, and in any case
+FEW, MANY = 16, 256  # changes after which it is tidied when it is quiet, and in any case
+LARGE = 32  # in any case not before one change for so many images
+QUIET = 10.0  # seconds without a search
 SHARE = 20  # times as long as tidying took, nothing is tidied again
 
 
@@ -30,8 +33,8 @@ class Housekeeper:
         self._tidied = 0  # how many changes there had been
         intake.littered.set()  # what the last process left
 
-    def work(self, idle: bool) -> None:
-        """Do what is due."""
+    def work(self, idle: float) -> None:
+        """Do what is due; nobody has wanted anything for `idle` seconds, 0 where somebody does now."""
         now = time.monotonic()
         with contextlib.suppress(CollectionBusy):  # it is as well done later
             try:
@@ -40,7 +43,7 @@ class Housekeeper:
                     sweep(self._intake)
                 if self._is_tidying:
                     self._look_after()
-                elif self._intake.writes - self._tidied >= (FEW if idle else MANY) and now >= self._next_tidy:
+                elif now >= self._next_tidy and self._is_untidy(idle):
                     self._tidy()
             except (StorageError, CollectionError) as error:
                 if isinstance(error, CollectionBusy):
@@ -49,6 +52,12 @@ class Housekeeper:
 
     def stop(self) -> None:
         self._tidier.stop()
+
+    def _is_untidy(self, idle: float) -> bool:
+        changes = self._intake.writes - self._tidied
+        if changes < FEW or idle >= QUIET:
+            return changes >= FEW
+        return changes >= MANY and changes >= len(self._intake.collection.view()) // LARGE
 
     def _tidy(self) -> None:
         self._next_tidy = time.monotonic() + self._sweep_every

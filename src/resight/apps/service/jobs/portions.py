@@ -33,7 +33,7 @@ def add_portion(collection: Collection, uploads: Uploads, items: Sequence[Item])
 def _add(collection: Collection, uploads: Uploads, items: Sequence[Item]) -> list[Settled]:
     refs = [item.ref(uploads.path(item.promise.sha256)) for item in items]
     before = _read(collection, items)
-    report = collection.add(refs)
+    report = collection.add(refs, tidy=False)  # housekeeping.py sees to that
     after = _read(collection, items)
     reasons = {one.path: one.reason for one in report.skipped}
     return [

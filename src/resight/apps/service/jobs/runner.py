@@ -24,13 +24,13 @@ class JobRunner:
         self,
         collections: Mapping[str, Collection],
         *,
-        is_quiet: Callable[[], bool] = lambda: True,
+        count_quiet: Callable[[], float] = lambda: 3600.0,
         threads: int = 1,
         limits: Limits | None = None,
         sweep_every: float = SWEEP_EVERY,
     ) -> None:
-        """`is_quiet` says whether nobody searches, so that house may be kept."""
-        self._is_quiet = is_quiet
+        """`count_quiet` gives the seconds since somebody searched: 0 while somebody does, and house is not kept."""
+        self._count_quiet = count_quiet
         self._threads = threads
         self.intakes = {name: Intake(name, collection, limits) for name, collection in collections.items()}
         self._adders = [Adder(intake) for intake in self.intakes.values()]
@@ -66,7 +66,7 @@ class JobRunner:
             try:
                 worked = [adder.add_next() for adder in self._adders]
                 for keeper in self._keepers:
-                    keeper.work(idle=not any(worked) and self._is_quiet())
+                    keeper.work(idle=0.0 if any(worked) else self._count_quiet())
             except Exception:  # a fault here must not end the thread: promises would never be kept
                 log.exception("the jobs thread met an error and goes on")
                 worked = []

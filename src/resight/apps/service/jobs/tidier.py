@@ -10,8 +10,8 @@ import sys
 import time
 from typing import Protocol
 
-from resight.apps.service.environment import choose_environment
 from resight.apps.service import tidying
+from resight.apps.service.environment import choose_environment
 from resight.collection import Collection
 from resight.collection.engines import LOCAL
 from resight.places import to_url
