@@ -35,7 +35,8 @@ class Shelf:
         self.faults: list[Exception] = []
         self.unbearable = b""  # content that the encoder breaks on
 
-    def add(self, refs: Sequence[ImageRef], tidy: bool = True) -> AddReport:
+    def add(self, refs: Sequence[ImageRef], *, tidy: bool = False) -> AddReport:
+        assert not tidy, "a portion would wait for the whole collection to be written anew"
         with writer_lock(self.path):
             if self.faults:
                 raise self.faults.pop(0)

@@ -4,7 +4,7 @@
     (uploads)    (promise)           (runner.py, turns.py)
 
 journal.py keeps what was promised, the runner keeps the promise, listening.py tells how far it is, housekeeping.py
-removes what nothing refers to any more.
+removes what nothing refers to any more and has the collection tidied (tidier.py).
 """
 
 from resight.apps.service.jobs.runner import JobRunner

@@ -1,7 +1,7 @@
 """Who has a collection tidied: started, asked whether it is done, stopped.
 
-It is done by a process of its own (apps/service/tidying.py). A thread of the service would hold up searches for as long as it takes:
-its Python code has the interpreter, and the threads of LanceDB keep the priority that they began with.
+It is done by a process of its own (apps/service/tidying.py). A thread of the service would hold up searches for as long
+as it takes: its Python code has the interpreter, and the threads of LanceDB keep the priority that they began with.
 """
 
 import logging
