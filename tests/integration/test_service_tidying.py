@@ -1,6 +1,5 @@
 """A collection that another process tidies while this one searches it."""
 
-import logging
 import time
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from scenes import draw_scene, write_jpeg
 
 import resight
 from resight.apps.service.jobs.tidier import TidyingProcess
+from resight.errors import CollectionBusy, CollectionError
 from resight.lock import writer_lock
 from resight.types import ImageRef
 
@@ -38,7 +38,7 @@ def test_files_and_indexes_are_put_together_and_answers_stay_the_same(own: Path)
     tidier = TidyingProcess(photos)
     tidier.start()
     assert wait(tidier) > 0
-    assert tidier.poll() is None
+    assert tidier.poll() is None and not tidier.is_busy
     now = photos.prepare()
     assert now.version > before.version
     assert len(list((own / "indexes").iterdir())) <= parts
@@ -47,21 +47,21 @@ def test_files_and_indexes_are_put_together_and_answers_stay_the_same(own: Path)
     ]
 
 
-def test_while_somebody_else_writes_it_is_left_for_later(own: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_while_somebody_else_writes_it_is_left_for_later(own: Path) -> None:
     tidier = TidyingProcess(resight.open(own))
-    with caplog.at_level(logging.INFO, "resight.service.jobs"), writer_lock(own):
+    with writer_lock(own), pytest.raises(CollectionBusy, match="somebody else writes"):
         tidier.start()
         wait(tidier)
-    assert [record.levelname for record in caplog.records] == ["INFO"]
-    assert "somebody else writes" in caplog.text
+    assert not tidier.is_busy
 
 
-def test_what_goes_wrong_is_logged(own: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_goes_wrong_is_told(own: Path) -> None:
     tidier = TidyingProcess(resight.open(own))
     (own / "collection.json").write_text("{")
     tidier.start()
-    wait(tidier)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    with pytest.raises(CollectionError, match=r"could not be tidied[^$]*collection\.json"):
+        wait(tidier)
+    assert not tidier.is_busy
 
 
 def test_it_can_be_stopped(own: Path) -> None:

@@ -1,104 +1,23 @@
-"""Portions added in turns, with a collection that fails on demand; deletes, updates and housekeeping beside it."""
+"""Portions added in turns, with a collection that fails on demand; deletes and updates beside it."""
 
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
+from shelf import Shelf, arrive, promise, read
 
 from resight.apps.service.jobs import adder as adders
-from resight.apps.service.jobs import housekeeping
 from resight.apps.service.jobs.adder import Adder
-from resight.apps.service.jobs.housekeeping import QUIET, Housekeeper, sweep
+from resight.apps.service.jobs.housekeeping import sweep
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.job import Arrival, Job, Promise
+from resight.apps.service.jobs.job import Arrival, Promise
 from resight.apps.service.jobs.turns import take_turn
 from resight.apps.service.refusals import Refusal
-from resight.collection import Collection
-from resight.collection.adding import AddReport
 from resight.errors import CollectionBusy, MissingWeights, StorageError
 from resight.lock import writer_lock
-from resight.store import ImageRecord
 from resight.types import ImageRef, Skipped
-
-
-class Shelf:
-    """A collection that stores records and no descriptors; `faults` are raised by the next calls of `add`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = self.home = path
-        self.images: dict[str, ImageRecord] = {}
-        self.portions: list[list[str]] = []
-        self.faults: list[Exception] = []
-        self.unbearable = b""  # content that the encoder breaks on
-
-    def add(self, refs: Sequence[ImageRef], *, tidy: bool = False) -> AddReport:
-        assert not tidy, "a portion would wait for the whole collection to be written anew"
-        with writer_lock(self.path):
-            if self.faults:
-                raise self.faults.pop(0)
-            self.portions.append([ref.id for ref in refs])
-            for ref in refs:
-                if ref.path.read_bytes() == self.unbearable:
-                    raise ZeroDivisionError
-            good = [ref for ref in refs if b"bad" not in ref.path.read_bytes()]
-            self.images |= {ref.id: self._record(ref) for ref in good}
-            return AddReport(len(good), 0, 0, tuple(Skipped(str(ref.path), "bad") for ref in refs if ref not in good))
-
-    def delete(self, ids: Sequence[str]) -> int:
-        with writer_lock(self.path):
-            return sum(self.images.pop(id, None) is not None for id in ids)
-
-    def view(self) -> "Shelf":
-        return self
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def find(self, id: str) -> ImageRecord | None:
-        return self.images.get(id)
-
-    def records(self) -> Iterator[ImageRecord]:
-        return iter(list(self.images.values()))
-
-    def prepare(self) -> "Shelf":
-        return self
-
-    def _record(self, ref: ImageRef) -> ImageRecord:
-        data = ref.path.read_bytes()
-        return ImageRecord(
-            ref.id, ref.path, hashlib.sha256(data).hexdigest(), len(data), 0, (1, 1), dict(ref.attributes)
-        )
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path)
-
-
-@pytest.fixture
-def intake(shelf: Shelf) -> Iterator[Intake]:
-    made = Intake("photos", cast(Collection, shelf))
-    yield made
-    made.close()
-
-
-def arrive(name: str, data: bytes | None = None, **attributes: Any) -> Arrival:
-    content = name.encode() if data is None else data
-    return Arrival(name, hashlib.sha256(content).hexdigest(), lambda: content, len(content), attributes)
-
-
-def promise(intake: Intake, *names: str) -> str:
-    return intake.add([arrive(name) for name in names]).id
-
-
-def read(intake: Intake, job: str) -> Job:
-    found = intake.journal.find(job)
-    assert found is not None
-    return found
 
 
 def test_a_promise_is_on_disk_and_is_kept(intake: Intake, shelf: Shelf) -> None:
@@ -290,106 +209,6 @@ def test_a_delete_gets_its_turn_while_a_job_runs(intake: Intake, shelf: Shelf) -
     assert removal.removed == 2 and not ended.is_set()
     thread.join()
     assert len(shelf.images) == 198 and not {"3", "199"} & set(shelf.images)
-
-
-def test_a_sweep_keeps_what_images_jobs_and_arriving_files_need(intake: Intake) -> None:
-    promise(intake, "stored")
-    Adder(intake).add_next()
-    promise(intake, "waiting")
-    arriving = arrive("arriving")
-
-    def arrive_while_swept() -> bytes:
-        intake.uploads.keep([b"arriving"])
-        assert sweep(intake) == 1
-        return b"arriving"
-
-    intake.uploads.keep([b"left over"])
-    intake.add([Arrival("arriving", arriving.sha256, arrive_while_swept, 8)])
-    left = {intake.uploads.path(sha256).read_bytes() for sha256 in intake.uploads.list_hashes()}
-    assert left == {b"stored", b"waiting", b"arriving"}
-
-
-def test_the_upload_of_a_deleted_image_stays_while_another_image_uses_it(intake: Intake) -> None:
-    intake.add([arrive("a", b"same"), arrive("b", b"same")])
-    Adder(intake).add_next()
-    intake.delete(["a"], patience=0)
-    assert sweep(intake) == 0
-    intake.delete(["b"], patience=0)
-    assert sweep(intake) == 1
-
-
-class FakeTidier:
-    """Takes no time, and is done when told."""
-
-    def __init__(self) -> None:
-        self.started = 0
-        self.is_done = True
-
-    def start(self) -> None:
-        self.started += 1
-
-    def poll(self) -> float | None:
-        return 0.0 if self.is_done else None
-
-    def stop(self) -> None:
-        self.is_done = True
-
-
-def test_tidying_waits_for_enough_changes_and_is_not_repeated_soon(intake: Intake) -> None:
-    tidier = FakeTidier()
-    keeper = Housekeeper(intake, sweep_every=0.05, tidier=tidier)
-    intake.writes = housekeeping.FEW - 1
-    keeper.work(idle=QUIET)
-    assert tidier.started == 0
-    intake.writes = housekeeping.FEW
-    keeper.work(idle=0.0)
-    assert tidier.started == 0
-    keeper.work(idle=QUIET)
-    intake.writes += housekeeping.FEW
-    for _ in range(3):
-        keeper.work(idle=QUIET)
-    assert tidier.started == 1
-    time.sleep(0.06)
-    keeper.work(idle=QUIET)
-    assert tidier.started == 2
-
-
-@pytest.mark.parametrize(("images", "enough"), [(10, housekeeping.MANY), (20_000, 625)])
-def test_while_somebody_searches_tidying_waits_for_more_changes_in_a_larger_collection(
-    intake: Intake, shelf: Shelf, images: int, enough: int
-) -> None:
-    shelf.images = dict.fromkeys(map(str, range(images)), cast(ImageRecord, None))
-    intake.littered.clear()
-    tidier = FakeTidier()
-    keeper = Housekeeper(intake, tidier=tidier)
-    intake.littered.clear()
-    intake.writes = enough - 1
-    keeper.work(idle=0.0)
-    keeper.work(idle=QUIET - 1)
-    assert tidier.started == 0
-    intake.writes = enough
-    keeper.work(idle=0.0)
-    assert tidier.started == 1
-
-
-def test_nothing_is_tidied_twice_at_once(intake: Intake) -> None:
-    tidier = FakeTidier()
-    tidier.is_done = False
-    keeper = Housekeeper(intake, sweep_every=0.0, tidier=tidier)
-    for _ in range(3):
-        intake.writes += housekeeping.MANY
-        keeper.work(idle=QUIET)
-    assert tidier.started == 1
-    tidier.is_done = True
-    keeper.work(idle=QUIET)
-    keeper.work(idle=QUIET)
-    assert tidier.started == 2
-
-
-def test_a_collection_that_nobody_uploads_to_gets_no_new_files(intake: Intake, shelf: Shelf) -> None:
-    assert not Adder(intake).add_next()
-    Housekeeper(intake).work(idle=QUIET)
-    assert list(shelf.path.iterdir()) == []
 
 
 def test_an_update_does_not_build_on_a_file_that_never_came(intake: Intake, shelf: Shelf) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from resight.apps.service.threads import Lending
+from resight.apps.service.threads import Lending, set_threads
 
 
 def count_threads() -> set[int]:
@@ -19,16 +19,10 @@ def count_threads() -> set[int]:
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     before = max(count_threads())
-    set_threads(1)
+    blas = ThreadpoolController().select(user_api="blas")
+    set_threads(blas, 1)
     yield
-    set_threads(before)
-
-
-def set_threads(count: int) -> None:
-    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
-        library.set_num_threads(count)
+    set_threads(blas, before)
 
 
 def test_a_search_alone_has_all_threads_and_several_share_them() -> None:

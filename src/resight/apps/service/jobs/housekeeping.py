@@ -28,9 +28,8 @@ class Housekeeper:
         self._intake = intake
         self._sweep_every = sweep_every
         self._tidier = tidier or TidyingProcess(intake.collection)
-        self._is_tidying = False
         self._next_sweep = self._next_tidy = 0.0
-        self._tidied = 0  # how many changes there had been
+        self._tidied = self._begun = 0  # how many changes there had been
         intake.littered.set()  # what the last process left
 
     def work(self, idle: float) -> None:
@@ -41,7 +40,7 @@ class Housekeeper:
                 if idle and self._intake.littered.is_set() and now >= self._next_sweep:
                     self._next_sweep = now + self._sweep_every
                     sweep(self._intake)
-                if self._is_tidying:
+                if self._tidier.is_busy:
                     self._look_after()
                 elif now >= self._next_tidy and self._is_untidy(idle):
                     self._tidy()
@@ -61,15 +60,14 @@ class Housekeeper:
 
     def _tidy(self) -> None:
         self._next_tidy = time.monotonic() + self._sweep_every
-        writes = self._intake.writes
+        self._begun = self._intake.writes
         self._tidier.start()
-        self._tidied = writes
-        self._is_tidying = True
 
     def _look_after(self) -> None:
+        self._next_tidy = time.monotonic() + self._sweep_every  # where it has failed
         took = self._tidier.poll()
         if took is not None:
-            self._is_tidying = False
+            self._tidied = self._begun
             self._next_tidy = time.monotonic() + max(self._sweep_every, SHARE * took)
             log.info("%s tidied in %.1f s", self._intake.name, took)
 

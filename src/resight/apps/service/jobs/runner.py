@@ -4,6 +4,7 @@ Every process of a service has one; they take turns, and each goes on with what 
 """
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping
 
@@ -24,7 +25,7 @@ class JobRunner:
         self,
         collections: Mapping[str, Collection],
         *,
-        count_quiet: Callable[[], float] = lambda: 3600.0,
+        count_quiet: Callable[[], float] = lambda: math.inf,
         threads: int = 1,
         limits: Limits | None = None,
         sweep_every: float = SWEEP_EVERY,

@@ -4,7 +4,6 @@ It is done by a process of its own (apps/service/tidying.py). A thread of the se
 as it takes: its Python code has the interpreter, and the threads of LanceDB keep the priority that they began with.
 """
 
-import logging
 import subprocess
 import sys
 import time
@@ -14,18 +13,22 @@ from resight.apps.service import tidying
 from resight.apps.service.environment import choose_environment
 from resight.collection import Collection
 from resight.collection.engines import LOCAL
+from resight.errors import CollectionBusy, CollectionError
 from resight.places import to_url
-
-log = logging.getLogger("resight.service.jobs")
 
 
 class Tidier(Protocol):
+    @property
+    def is_busy(self) -> bool:
+        """Whether it was started, and `poll` has not told yet how it ended."""
+        ...
+
     def start(self) -> None:
-        """Not to be called again before `poll` has told that it is done."""
+        """Not to be called while it is busy."""
         ...
 
     def poll(self) -> float | None:
-        """The seconds that it took, once, when it is done; None before."""
+        """The seconds that it took, when it is done; None before. CollectionBusy or CollectionError where it failed."""
         ...
 
     def stop(self) -> None:
@@ -39,12 +42,35 @@ class TidyingProcess:
         self._process: subprocess.Popen[str] | None = None
         self._begin: float | None = None
 
+    @property
+    def is_busy(self) -> bool:
+        return self._begin is not None
+
     def start(self) -> None:
-        self._begin = time.monotonic()
+        begin = time.monotonic()
         if self._collection.engine != LOCAL:  # the connection to the cluster is this process's
             self._collection.tidy()
-            return
-        self._process = subprocess.Popen(
+        else:
+            self._process = self._start_process()
+        self._begin = begin
+
+    def poll(self) -> float | None:
+        if self._begin is None or (self._process is not None and self._process.poll() is None):
+            return None
+        took, process = time.monotonic() - self._begin, self._process
+        self._begin = self._process = None
+        if process is not None:
+            _check(process.returncode, process.communicate()[1])
+        return took
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        self._begin = self._process = None
+
+    def _start_process(self) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
             [sys.executable, "-m", tidying.__name__, to_url(self._collection.path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -54,23 +80,9 @@ class TidyingProcess:
             start_new_session=True,  # an interrupt from the terminal is for the service alone
         )
 
-    def poll(self) -> float | None:
-        if self._begin is None or (self._process is not None and self._process.poll() is None):
-            return None
-        took, self._begin = time.monotonic() - self._begin, None
-        process, self._process = self._process, None
-        if process is not None:
-            self._tell(process.returncode, process.communicate()[1])
-        return took
 
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-    def _tell(self, code: int, why: str) -> None:
-        if code == tidying.BUSY:
-            log.info("%s is tidied later: somebody else writes to it", self._collection.path)
-        elif code != tidying.DONE:
-            log.warning("%s could not be tidied: %s", self._collection.path, why.strip()[-500:] or f"exit code {code}")
+def _check(code: int, told: str) -> None:
+    if code == tidying.BUSY:
+        raise CollectionBusy("somebody else writes to it")
+    if code != tidying.DONE:
+        raise CollectionError("it could not be tidied", actual=told.strip()[-500:] or f"exit code {code}")

@@ -1,0 +1,77 @@
+"""A collection without descriptors for tests of the service's jobs, which fails on demand; and what is sent to it."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from resight.apps.service.jobs.intake import Intake
+from resight.apps.service.jobs.job import Arrival, Job
+from resight.collection.adding import AddReport
+from resight.lock import writer_lock
+from resight.store import ImageRecord
+from resight.types import ImageRef, Skipped
+
+
+class Shelf:
+    """A collection that stores records and no descriptors; `faults` are raised by the next calls of `add`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = self.home = path
+        self.images: dict[str, ImageRecord] = {}
+        self.portions: list[list[str]] = []
+        self.faults: list[Exception] = []
+        self.unbearable = b""  # content that the encoder breaks on
+
+    def add(self, refs: Sequence[ImageRef], *, tidy: bool = False) -> AddReport:
+        assert not tidy, "a portion would wait for the whole collection to be written anew"
+        with writer_lock(self.path):
+            if self.faults:
+                raise self.faults.pop(0)
+            self.portions.append([ref.id for ref in refs])
+            for ref in refs:
+                if ref.path.read_bytes() == self.unbearable:
+                    raise ZeroDivisionError
+            good = [ref for ref in refs if b"bad" not in ref.path.read_bytes()]
+            self.images |= {ref.id: self._record(ref) for ref in good}
+            return AddReport(len(good), 0, 0, tuple(Skipped(str(ref.path), "bad") for ref in refs if ref not in good))
+
+    def delete(self, ids: Sequence[str]) -> int:
+        with writer_lock(self.path):
+            return sum(self.images.pop(id, None) is not None for id in ids)
+
+    def view(self) -> "Shelf":
+        return self
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def find(self, id: str) -> ImageRecord | None:
+        return self.images.get(id)
+
+    def records(self) -> Iterator[ImageRecord]:
+        return iter(list(self.images.values()))
+
+    def prepare(self) -> "Shelf":
+        return self
+
+    def _record(self, ref: ImageRef) -> ImageRecord:
+        data = ref.path.read_bytes()
+        return ImageRecord(
+            ref.id, ref.path, hashlib.sha256(data).hexdigest(), len(data), 0, (1, 1), dict(ref.attributes)
+        )
+
+
+def arrive(name: str, data: bytes | None = None, **attributes: Any) -> Arrival:
+    content = name.encode() if data is None else data
+    return Arrival(name, hashlib.sha256(content).hexdigest(), lambda: content, len(content), attributes)
+
+
+def promise(intake: Intake, *names: str) -> str:
+    return intake.add([arrive(name) for name in names]).id
+
+
+def read(intake: Intake, job: str) -> Job:
+    found = intake.journal.find(job)
+    assert found is not None
+    return found
