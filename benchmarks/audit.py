@@ -7,9 +7,9 @@ Moon. EVAL: the photos. A true pair is a photo and a painting that hangs in it; 
 photo in which a painting hangs that nobody has named. WORK keeps the collections for the next run.
 """
 
+import argparse
 import csv
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,9 +27,12 @@ Pairs = set[tuple[str, str]]
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path, nargs="?")
+    given = parser.parse_args()
     data = Path(os.environ["RESIGHT_DATA"])
     with tempfile.TemporaryDirectory() as scratch:
-        work = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch)
+        work = given.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
         museum = sets.build("museum").load(data)
         write_manifest(list_train(data, museum), work / "train.csv")

@@ -99,7 +99,7 @@ class Collection:
         """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed.
 
         `engine` says where they are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto"; see docs/scale.md.
-        Without `tidy`, small files are left for `tidy()` to merge, however many there are.
+        Without `tidy`, small files are left for `tidy()` to merge, however many there are; not so on a cluster.
         """
         with writer_lock(self.home):
             if engine != "local":

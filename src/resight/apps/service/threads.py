@@ -55,10 +55,15 @@ class Lending:
             self._count = count
             if self._blas is None:  # the libraries are loaded by now
                 self._blas = ThreadpoolController().select(user_api="blas")
-            for library in self._blas.lib_controllers:
-                if hasattr(library, "clear_controlling_thread"):  # it listens to one thread only: now to this one
-                    library.clear_controlling_thread(force=True)
-                library.set_num_threads(count)
+            set_threads(self._blas, count)
+
+
+def set_threads(blas: ThreadpoolController, count: int) -> None:
+    """For the whole process, whichever thread calls this."""
+    for library in blas.lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):  # it listens to one thread only: now to this one
+            library.clear_controlling_thread(force=True)
+        library.set_num_threads(count)
 
 
 def step_back() -> None:

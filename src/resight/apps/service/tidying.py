@@ -8,10 +8,10 @@ import contextlib
 import os
 import sys
 
+from resight.apps.service.threads import NICE
 from resight.errors import CollectionBusy, ResightError
 
 DONE, FAILED, BUSY = 0, 1, 75  # exit codes
-NICE = 10
 
 
 def main() -> int:
