@@ -27,7 +27,9 @@ def load(package: str, name: str, settings: Mapping[str, Any]) -> Any:
 def names(package: str) -> list[str]:
     """The plug-ins of a package, without importing any of them."""
     folder = importlib.import_module(package).__path__
-    return sorted(module.name for module in pkgutil.iter_modules(folder) if not module.ispkg)
+    return sorted(
+        module.name for module in pkgutil.iter_modules(folder) if not module.ispkg and not module.name.startswith("_")
+    )
 
 
 def find(package: str, name: str) -> ModuleType:

@@ -7,7 +7,7 @@ from pathlib import Path
 from resight.audit.copies import collapse, join
 from resight.audit.keep import rank
 from resight.audit.side import Side, outline_of
-from resight.audit.thumbnails import Progress, make_thumbnails
+from resight.audit.thumbnails import Count, make_thumbnails
 from resight.collection import Collection
 from resight.store import ImageRecord
 
@@ -28,7 +28,7 @@ class Prepared:
         return sorted(range(len(self.side)), key=lambda row: rank(self.records[self.side.ids[row]]))
 
 
-def prepare(collection: Collection, file: Path, progress: Progress | None) -> Prepared:
+def prepare(collection: Collection, file: Path, progress: Count | None) -> Prepared:
     """Exact copies aside, first of files and then of pixels; thumbnails of the rest, in `file`."""
     view = collection.view()  # what is written meanwhile does not take part
     records = list(view.records())

@@ -27,7 +27,7 @@ DECODED = 512  # longest side that a picture is decoded at
 FLAT = 2.0  # standard deviation of grey values below which a picture shows nothing
 AT_ONCE = 64
 
-Progress = Callable[[int, int], None]
+Count = Callable[[int, int], None]
 
 
 class Pictures(Protocol):
@@ -74,7 +74,7 @@ class Thumbnails:
         return Thumbnails(ids, SomePictures(self.grey, chosen), digests, self.flat[chosen], self.skipped)
 
 
-def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Progress | None = None) -> Thumbnails:
+def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Count | None = None) -> Thumbnails:
     """`file` is written anew; two pictures are decoded at a time."""
     grey = np.lib.format.open_memmap(file, "w+", np.uint8, (len(records), SIDE, SIDE))
     digests, flat, skipped = [], np.ones(len(records), np.bool_), []

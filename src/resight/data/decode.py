@@ -89,7 +89,7 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
     _load(image, name)
     is_tiff = isinstance(image, TiffImageFile)
     block = data if is_tiff else exif.strip_prefix(image.info.get("exif", b""))
-    orientation = exif.orientation(block)
+    orientation = exif.read_orientation(block)
     turned_size = (height, width) if orientation >= 5 else (width, height)
     if is_tiff:  # Pillow turns a TIFF while it loads it, so its size is final only now
         turned_size, wanted = image.size, _fit(image.size, max_side)
@@ -102,7 +102,7 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
         pixels = np.array(upright)
     except Exception as error:
         raise _refuse(name, f"its colours (mode {mode}) cannot be converted to RGB", error) from error
-    return Decoded(pixels, turned_size, mode, orientation, exif.position(block), exif.heading(block))
+    return Decoded(pixels, turned_size, mode, orientation, exif.read_position(block), exif.read_heading(block))
 
 
 def _open(data: bytes, name: str) -> ImageFile.ImageFile:

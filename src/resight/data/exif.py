@@ -17,14 +17,14 @@ NUMBERS = {3: "H", 4: "I", 5: "II", 9: "i", 10: "ii", 11: "f", 12: "d"}
 Entry = tuple[int, bytes]  # EXIF type, bytes of all values
 
 
-def orientation(block: bytes) -> int:
+def read_orientation(block: bytes) -> int:
     """1 (upright) to 8, as EXIF numbers them; 1 when the block does not say."""
     order, entries = _read_first_directory(block)
     values = _numbers(order, entries.get(ORIENTATION))
     return int(values[0]) if values and values[0] in range(1, 9) else 1
 
 
-def position(block: bytes) -> tuple[float, float] | None:
+def read_position(block: bytes) -> tuple[float, float] | None:
     """Latitude and longitude in degrees, or None when absent or impossible."""
     order, gps = _read_gps(block)
     lat = _degrees(order, gps.get(LAT), gps.get(LAT_REF), b"NS", 90)
@@ -32,7 +32,7 @@ def position(block: bytes) -> tuple[float, float] | None:
     return None if lat is None or lon is None else (lat, lon)
 
 
-def heading(block: bytes) -> float | None:
+def read_heading(block: bytes) -> float | None:
     """Degrees from north, clockwise, that the camera looked at, or None when absent or impossible.
 
     North may be the magnetic one: the few degrees between the two matter to nobody here.

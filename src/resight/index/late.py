@@ -137,7 +137,7 @@ class Late:
     @property
     def cuttable(self) -> bool:
         """Where every token has codes of its own: those of pq lie in blocks, and a cascade keeps some of all images."""
-        return not self._config.cascade and self._config.kind in cutting.KINDS
+        return not self._config.cascade and self._config.kind in cutting.DIVISIBLE_KINDS
 
     def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
         table = json.loads((source / "images.json").read_text(encoding="utf-8"))

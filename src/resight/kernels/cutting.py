@@ -16,7 +16,7 @@ from resight.kernels.kinds import Codes, find_kind
 from resight.kernels.packed import Packed
 from resight.kernels.room import Allocate, in_folder
 
-KINDS = ("fp32", "fp16", "int8")  # whose arrays have one row a token or an image, or are shared
+DIVISIBLE_KINDS = ("fp32", "fp16", "int8")  # whose arrays have one row a token or an image, or are shared
 IMAGES = 8192  # copied at a time
 
 
@@ -32,7 +32,7 @@ def cut_pack(packed: Packed, images: NDArray[np.int64], folder: Path) -> None:
 
 
 def cut_codes(codes: Codes, images: NDArray[np.int64], allocate: Allocate, name: str) -> Codes:
-    assert codes.kind in KINDS
+    assert codes.kind in DIVISIBLE_KINDS
     counts = np.diff(codes.offsets)[images]
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     arrays: dict[str, NDArray[Any]] = {}

@@ -22,7 +22,7 @@ def augment(pixels: Pixels, settings: Settings, generator: np.random.Generator) 
     if settings.turn > 0:
         pixels = turn(pixels, generator.uniform(-settings.turn, settings.turn))
     if settings.crop < 1:
-        pixels = crop(pixels, settings.crop, generator)
+        pixels = random_crop(pixels, settings.crop, generator)
     if settings.flip and generator.random() < 0.5:
         pixels = np.ascontiguousarray(pixels[:, ::-1])
     if settings.colour > 0:
@@ -37,7 +37,7 @@ def turn(pixels: Pixels, degrees: float) -> Pixels:
     return np.asarray(turned, np.uint8)
 
 
-def crop(pixels: Pixels, least: float, generator: np.random.Generator) -> Pixels:
+def random_crop(pixels: Pixels, least: float, generator: np.random.Generator) -> Pixels:
     rows, columns = pixels.shape[:2]
     side = math.sqrt(generator.uniform(least, 1))
     stretch = math.sqrt(generator.uniform(0.8, 1.25))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resight.recipe import to_table
+from resight.recipe_tables import to_table
 from resight.recipe_places import name_files
 from resight.types import Recipe
 from resight.whole_files import write_whole

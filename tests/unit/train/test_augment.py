@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from resight.train.augment import augment, crop, recolour, turn
+from resight.train.augment import augment, random_crop, recolour, turn
 from resight.train.settings import Settings
 
 PLAIN = Settings()
@@ -28,7 +28,7 @@ def test_the_generator_decides_and_the_image_stays(pixels: np.ndarray):
 
 def test_a_crop_keeps_its_share_of_the_area(pixels: np.ndarray):
     rng = np.random.default_rng(0)
-    shares = [crop(pixels, 0.5, rng)[..., 0].size / pixels[..., 0].size for _ in range(300)]
+    shares = [random_crop(pixels, 0.5, rng)[..., 0].size / pixels[..., 0].size for _ in range(300)]
     assert 0.42 < min(shares) < 0.6 and 0.9 < max(shares) <= 1
 
 
