@@ -23,11 +23,11 @@ from PIL import Image
 from resight import evaluate
 from resight import recipe as recipes
 from resight.collection import open_collection
-from resight.collection.whitening import learn_whitening
+from resight.collection.fit.fit_whitening import learn_whitening
 from resight.encode import whitening as whitenings
-from resight.evaluate.run import run
-from resight.evaluate.statistics.significance import paired_interval
-from resight.train.run import train_recipe
+from resight.evaluate.evaluate import run
+from resight.evaluate.statistics.tests import paired_interval
+from resight.train.train_network import train_recipe
 from resight.types import ImageRef, Recipe
 
 PAPER = "as in the paper"

@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from resight.audit.decisions import LEAST, decide
-from resight.audit.overlap import find_overlap
-from resight.audit.sources import open_source
+from resight.audit.leaks.find_leaks import LEAST, decide
+from resight.audit.leaks.overlap import find_overlap
+from resight.audit.leaks.sources import open_source
 from resight.data import sets
 from resight.encode.feature_cache import FeatureCache, find_folder
 from resight.types import Dataset

@@ -26,7 +26,7 @@ from bigger_parts.real import Real, load
 from numpy.typing import NDArray
 
 from resight import kernels, recipe
-from resight.index import late
+from resight.index import maxsim
 from resight.types import Descriptors, FloatArray, IntArray
 
 SHORTLISTS = (1000, 2000, 4000, 8000, 16000)
@@ -58,8 +58,8 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def configure(shortlist: int = 0) -> late.Config:
-    config = late.Config(**recipe.load("large").index.settings)
+def configure(shortlist: int = 0) -> maxsim.Config:
+    config = maxsim.Config(**recipe.load("large").index.settings)
     return replace(config, cascade_keep=(shortlist, min(shortlist, config.cascade_keep[1]))) if shortlist else config
 
 
@@ -68,7 +68,7 @@ def build(real: Real, folder: Path, options: argparse.Namespace) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     start, cpu = time.perf_counter(), time.process_time()
-    late.build(configure()).create(Million(real.database, options.images).chunks, folder)
+    maxsim.build(configure()).create(Million(real.database, options.images).chunks, folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     seconds, busy = time.perf_counter() - start, time.process_time() - cpu
     print(
@@ -112,7 +112,7 @@ def clock(real: Real, folder: Path, options: argparse.Namespace) -> None:
     """Cold: nothing of the index is in memory. Then the same kinds of queries over and over."""
     forget(folder)
     start = time.perf_counter()
-    searcher = late.build(configure(options.shortlist)).open(folder)
+    searcher = maxsim.build(configure(options.shortlist)).open(folder)
     print(f"opened in {time.perf_counter() - start:.1f} s, {measure_anonymous():.2f} GiB anonymous", flush=True)
     queries = [describe(["query"], tokens[None]) for tokens, _ in choose(real, options.queries)]
     ask(searcher, queries[:1], "first query, cold")
@@ -123,7 +123,7 @@ def clock(real: Real, folder: Path, options: argparse.Namespace) -> None:
     print(f"{measure_anonymous():.2f} GiB anonymous", flush=True)
 
 
-def ask(searcher: late.LateSearcher, queries: list[Descriptors], what: str) -> None:
+def ask(searcher: maxsim.LateSearcher, queries: list[Descriptors], what: str) -> None:
     wall, cpu = [], []
     for query in queries:
         start, busy = time.perf_counter(), time.process_time()

@@ -24,7 +24,7 @@ from torch.nn.functional import normalize
 
 from resight.encode.backbones import cider
 from resight.encode.networks.cider.network import CiderNetwork
-from resight.encode.region_boxes import cover, measure_overlap
+from resight.encode.regions import cover, measure_overlap
 from resight.train.losses import arcface
 from resight.types import FloatArray
 

@@ -23,7 +23,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.data import images
+from resight.data import image_files
 from resight.types import Box, ImageRef
 
 Pixels = NDArray[np.uint8]
@@ -98,7 +98,7 @@ def cut_paintings(museum: Path) -> Iterator[Cut]:
     for item in json.loads((museum / "truth.json").read_text(encoding="utf-8")):
         if not item["boxes_ok"] or item["same_bytes_as"]:
             continue
-        pixels = images.read(ImageRef("", museum / item["file"])).pixels
+        pixels = image_files.read(ImageRef("", museum / item["file"])).pixels
         for thing in item["objects"]:
             if thing["db_id"] is not None and thing["db_id"] >= 0:
                 x0, y0, x1, y1 = (max(round(value), 0) for value in thing["bbox"])
@@ -116,7 +116,7 @@ def deal(cuts: Sequence[Cut], rng: np.random.Generator) -> Iterator[Cut]:
 
 def read(path: Path) -> Pixels:
     """A street photo with SIDE pixels on its longer side."""
-    pixels = images.read(ImageRef("", path)).pixels
+    pixels = image_files.read(ImageRef("", path)).pixels
     scale = SIDE / max(pixels.shape[:2])
     size = (round(pixels.shape[1] * scale), round(pixels.shape[0] * scale))
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_CUBIC), np.uint8)

@@ -21,9 +21,9 @@ from dedup_parts.copies import WAYS
 from dedup_parts.peers import Pairs, list_peers
 from dedup_parts.pictures import make, tell
 
-from resight.audit.branches import choose_branches, pool
-from resight.audit.dedup import Report, Settings, find_duplicates
-from resight.audit.pairs import write_pairs
+from resight.audit.dedup.branches import choose_branches, pool
+from resight.audit.dedup.find_duplicates import Report, Settings, find_duplicates
+from resight.audit.dedup.pairs import write_pairs
 from resight.collection import Collection, open_collection
 
 PRECISION = 0.99

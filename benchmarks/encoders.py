@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 from onnxruntime import quantization
 
 from resight import kernels
-from resight.data import images
+from resight.data import image_files
 from resight.data.sets import build as build_set
 from resight.data.sets.folder import walk
-from resight.encode import checkpoint
+from resight.encode import torch_file
 from resight.encode.backbones import efficientnet_lite, onnx_vit
 from resight.encode.descriptors.aggregated import aggregate
-from resight.encode.onnx_blocks import cut, find_blocks
+from resight.encode.onnx_graph import cut, find_blocks
 from resight.encode.preprocess import Statistics, make_statistics, prepare
 from resight.types import Dataset, FloatArray, ImageRef
 
@@ -58,7 +58,7 @@ class Network:
 
     def show(self, ref: ImageRef) -> FloatArray:
         """An image as the network's input [1, 3, size, size]."""
-        return prepare(images.read(ref, 3 * self.size), self.size, self.size, "squash", self.statistics)[0]
+        return prepare(image_files.read(ref, 3 * self.size), self.size, self.size, "squash", self.statistics)[0]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def open_network(name: str) -> Network:
         statistics = make_statistics(config.mean, config.deviation)
         return Network(name, block, size, cut(model, blocks, block), blocks.input, statistics)
     path = efficientnet_lite.find_weights(efficientnet_lite.Config(variant=name))  # type: ignore[arg-type]
-    model = efficientnet_lite.build_graph(checkpoint.load(path), name, block)
+    model = efficientnet_lite.build_graph(torch_file.load(path), name, block)
     return Network(name, block, size, model, "image", efficientnet_lite.STATISTICS)
 
 

@@ -27,7 +27,7 @@ import mvtbdata
 
 from resight import recipe as recipes
 from resight.collection import Collection, open_collection
-from resight.data import images
+from resight.data import image_files
 
 SIDE = 1024
 
@@ -62,7 +62,7 @@ def measure(name: str, count: int, overrides: list[str]) -> dict[str, Any]:
         collection = open_collection(Path(scratch) / "all.resight", recipes.load(name, overrides))
         inference, decoding = Stopwatch(), Stopwatch()
         watch_networks(collection, inference)
-        images.read = decoding.watch(images.read)  # type: ignore[assignment]
+        image_files.read = decoding.watch(image_files.read)  # type: ignore[assignment]
         loaded = read_peak()
         wall, cpu = time.perf_counter(), time.process_time()
         report = collection.add(folder)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.collection import Collection, open_collection
-from resight.data import images
+from resight.data import image_files
 from resight.data.sets.folder import walk
 from resight.errors import ImageError
 from resight.search import calibration
@@ -76,7 +76,7 @@ def load_photos() -> Iterator[Photo]:
             if isinstance(ref, Skipped):
                 continue
             try:
-                picture = images.read(ref, max_side=800)
+                picture = image_files.read(ref, max_side=800)
             except ImageError:
                 continue
             if min(picture.size) >= SMALLEST:

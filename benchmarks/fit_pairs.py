@@ -19,12 +19,11 @@ import numpy as np
 from dedup_parts.copies import WAYS, copy
 from fit_calibration import Photo, load_photos, show_flat, show_place
 
-from resight.audit.branches import choose_branches
-from resight.audit.candidates import Depth, find_candidates
-from resight.audit.judging import FITTED, list_signals, tell_kind
-from resight.audit.side import Side, outline_of
-from resight.audit.thumbnails import make_thumbnails
-from resight.audit.verification import Finding, examine
+from resight.audit.dedup.branches import choose_branches
+from resight.audit.dedup.candidates import Depth, find_candidates
+from resight.audit.dedup.grey_thumbnails import Side, make_thumbnails, outline_of
+from resight.audit.dedup.pairs import FITTED, list_signals, tell_kind
+from resight.audit.dedup.verify import Finding, examine
 from resight.collection import open_collection
 from resight.search import calibration
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.evaluate.rankings import judge_rankings
+from resight.evaluate.judge_runs import judge_rankings
 from resight.types import Judgement
 
 SINGLE = ["ap", "ap@20", "recall@10", "recall_fraction@10", "precision@10"]

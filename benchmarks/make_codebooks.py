@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.data import images
+from resight.data import image_files
 from resight.data.sets.folder import walk
 from resight.encode import codebook
 from resight.encode.backbones import sift
@@ -51,7 +51,7 @@ def describe(folders: list[Path]) -> Iterator[FloatArray]:
 
 def describe_one(ref: ImageRef, backbone: sift.Sift) -> Iterator[FloatArray]:
     try:
-        picture = images.read(ref, max_side=backbone.max_side)
+        picture = image_files.read(ref, max_side=backbone.max_side)
     except ImageError as error:
         print(f"left out: {error.problem}")
         return

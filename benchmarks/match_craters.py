@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from resight.audit.matching import Matched, match_collections
+from resight.audit.match import Matched, match_collections
 from resight.collection import Collection, open_collection
 from resight.data.sets import crater_map
 from resight.types import ImageRef

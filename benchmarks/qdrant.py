@@ -17,10 +17,10 @@ import numpy as np
 
 import resight
 from resight.collection import Collection
-from resight.collection.exporting.opening import open_folder
-from resight.collection.exporting.search import ask_export
-from resight.collection.exporting.upload import export
-from resight.index.points.place import Place
+from resight.collection.qdrant.connect import open_folder
+from resight.collection.qdrant.exported_search import ask_export
+from resight.collection.qdrant.sync import export
+from resight.index.qdrant_backend.backend import Place
 from resight.store import ImageRecord, Record
 from resight.types import Descriptors, Query
 

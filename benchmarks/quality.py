@@ -17,9 +17,9 @@ from resight import recipe as recipes
 from resight.collection import DEFAULT, Collection, open_collection
 from resight.data.sets import build as build_set
 from resight.data.sets.folder import walk
-from resight.evaluate.report import summarise, tabulate
-from resight.evaluate.run import RunResult, run
-from resight.evaluate.statistics.calibration import auc, expected_calibration_error
+from resight.evaluate.evaluate import RunResult, run
+from resight.evaluate.statistics.reliability import auc, expected_calibration_error
+from resight.evaluate.summary import summarise, tabulate
 from resight.types import ImageRef
 
 PRESETS = ("sift", "sift_vlad", "tokens", "sift_tokens")

@@ -18,9 +18,8 @@ import numpy as np
 
 from resight import recipe as recipes
 from resight.collection import Collection, open_collection
-from resight.collection.adding import LARGEST_BATCH
-from resight.collection.planning import COMMIT_BYTES, find_rates
-from resight.collection.probing import make_pictures, probe
+from resight.collection.add import LARGEST_BATCH
+from resight.collection.plan.probe import COMMIT_BYTES, find_rates, make_pictures, probe
 from resight.encode.encoder import Encoder
 from resight.encode.extract import gather
 from resight.store import ImageRecord, Record

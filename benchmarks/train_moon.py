@@ -24,11 +24,10 @@ from train_moon_parts import crops
 from resight import evaluate
 from resight import recipe as recipes
 from resight.encode.feature_cache import FeatureCache
-from resight.evaluate.run import run
-from resight.evaluate.statistics.paired_tests import randomisation_test
-from resight.evaluate.statistics.significance import paired_interval
+from resight.evaluate.evaluate import run
+from resight.evaluate.statistics.tests import paired_interval, randomisation_test
 from resight.train.fit_head import Check, Settings
-from resight.train.own_folder import train_folder
+from resight.train.train_head import train_folder
 from resight.types import Branch, Choice, Recipe
 
 ALL = Choice("tokens", {"selection": "all"})

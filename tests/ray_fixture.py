@@ -33,7 +33,7 @@ def ray_cluster() -> Iterator[Any]:
             object_store_memory=200_000_000,
         )
     yield ray
-    from resight.index.shards.keeper import stop_keepers  # it needs Ray
+    from resight.index.shards.replica_manager import stop_keepers  # it needs Ray
 
     stop_keepers()
     with warnings.catch_warnings():

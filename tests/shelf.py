@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.job import Arrival, Job
-from resight.collection.adding import AddReport
-from resight.lock import writer_lock
+from resight.apps.service.jobs.models import Arrival, Job
+from resight.collection.add import AddReport
+from resight.files.lock import writer_lock
 from resight.store import ImageRecord
 from resight.types import ImageRef, Skipped
 

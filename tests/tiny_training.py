@@ -9,7 +9,7 @@ from torch import nn
 
 from resight.encode.networks.torch_backbone import Input
 from resight.train.examples import Examples
-from resight.train.settings import Settings
+from resight.train.train_config import Settings
 from resight.types import ImageRef
 
 INPUT = Input(size=16, mean=(0.5, 0.5, 0.5), deviation=(0.25, 0.25, 0.25), interpolation="area", cell=4)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.data import images, sets
+from resight.data import image_files, sets
 from resight.encode.encoder import Encoder
 from resight.types import Branch, Choice, FloatArray, ImageRef
 
@@ -58,6 +58,6 @@ def encode(encoder: Encoder, refs: Sequence[ImageRef]) -> FloatArray:
     """[images, K, d]"""
     rows = []
     for ref in refs:
-        ((descriptors,),) = encoder.encode([images.read(ref, encoder.max_side)])
+        ((descriptors,),) = encoder.encode([image_files.read(ref, encoder.max_side)])
         rows.append(descriptors.vectors)
     return np.stack(rows).astype(np.float32)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.encode.networks.torchvision_ops import declare_missing
+from resight.encode.networks.torchvision_compat import declare_missing
 
 USUAL = 10  # bits of 64: imagededup's own threshold
 FARTHEST = 20  # bits of 64: beyond, everything is like everything

@@ -11,10 +11,10 @@ from pathlib import Path
 import lancedb
 
 from resight.collection import open_collection
-from resight.collection.encoding import Encoding
-from resight.collection.index_cache import IndexCache
+from resight.collection.encode import Encoding
+from resight.collection.indexes import IndexCache
 from resight.collection.view import View
-from resight.data.images import read_bytes
+from resight.data.image_files import read_bytes
 from resight.store.rows.snapshot import take_snapshot
 from service_parts.answers import is_same
 from service_parts.arrivals import Asked

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight import recipe
-from resight.data import images
+from resight.data import image_files
 from resight.data.sets.folder import walk
 from resight.encode.encoder import Encoder
 from resight.types import FloatArray, ImageRef, Picture, Skipped
@@ -81,7 +81,7 @@ def read_all(root: Path, folders: tuple[str, ...], max_side: int | None = None) 
     for folder in folders:
         for ref in walk(root / folder):
             if not isinstance(ref, Skipped):
-                yield images.read(ref, max_side)
+                yield image_files.read(ref, max_side)
 
 
 def encode(encoder: Encoder, pictures: list[Picture]) -> FloatArray:

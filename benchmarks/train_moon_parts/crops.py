@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.made_images import encode_png, is_whole
-from resight.data.maps.map_grid import Frame
+from resight.data.maps.image_cache import encode_png, is_whole
+from resight.data.maps.map_image import Frame
 from resight.data.maps.terrain import MOON_RADIUS, Light, Terrain, find_terrain
 
 BANDS = {"test": (0, 70), "validation": (70, 90), "train": (90, 180)}  # degrees of longitude

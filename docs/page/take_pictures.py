@@ -20,9 +20,9 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from resight.apps.demonstration import find_photos, gather_photos
-from resight.audit.dedup import find_duplicates
-from resight.audit.review import Review
+from resight.apps.cli.demo import find_photos, gather_photos
+from resight.audit.dedup.find_duplicates import find_duplicates
+from resight.audit.review.review import Review
 from resight.collection import open_collection
 
 LARGEST = 120_000  # bytes of a picture

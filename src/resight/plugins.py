@@ -14,7 +14,7 @@ from types import ModuleType, UnionType
 from typing import Any
 
 from resight.errors import MissingExtra, RecipeError
-from resight.recipe_tables import read_branch, read_choice
+from resight.recipe.tables import read_branch, read_choice
 from resight.types import Branch, Choice
 
 

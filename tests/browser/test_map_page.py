@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.explain.page import HitView, QueryView, Section, render_many
+from resight.explain.search_page import HitView, QueryView, Section, render_many
 from resight.explain.tiles import Tiles
 from resight.types import Hit, PositionEstimate
 

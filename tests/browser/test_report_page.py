@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from resight.evaluate.comparison import Comparison, Fact, Row, summarise_all
-from resight.evaluate.pages.page import render
+from resight.evaluate.pages.evaluation_page import render
 from resight.evaluate.records import parse
+from resight.evaluate.report_table import gather_data, tabulate_records
 from resight.evaluate.results import Answered, EmbeddingMap, JudgedQuery, Point, RunResult, Spot, Trace
-from resight.evaluate.side_by_side import gather_data, tabulate_records
 from resight.evaluate.strata import Property, break_down
 from resight.types import Branch, Choice, Recipe
 

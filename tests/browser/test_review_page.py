@@ -19,8 +19,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from scenes import draw_scene, look_at, write_jpeg, write_scenes
 
-from resight.audit.pairs import Pair
-from resight.audit.review import Review
+from resight.audit.dedup.pairs import Pair
+from resight.audit.review.review import Review
 from resight.collection import open_collection
 
 PAIRS = 36

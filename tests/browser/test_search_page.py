@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.explain.page import HitView, QueryView, Section, render_many
+from resight.explain.search_page import HitView, QueryView, Section, render_many
 from resight.types import Evidence, Hit, Match, TokenMatches
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")

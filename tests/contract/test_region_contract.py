@@ -12,7 +12,7 @@ from region_networks import draw_detector, draw_sam, write_grounding_dino
 from resight import plugins
 from resight.encode.descriptors import regions
 from resight.encode.descriptors.regions import Proposals, RegionSource
-from resight.encode.region_boxes import choose_regions
+from resight.encode.regions import choose_regions
 from resight.types import Picture
 
 PACKAGE = "resight.encode.descriptors.regions"

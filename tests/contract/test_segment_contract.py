@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resight import index, plugins
-from resight.collection.index_cache import IndexCache
+from resight.collection.indexes import IndexCache
 from resight.errors import MissingExtra, RecipeError
 from resight.index import Divisible, Index
 from resight.store import ImageRecord

@@ -11,11 +11,11 @@ from running import run
 from scenes import draw_scene, look_at, write_jpeg
 from starlette.testclient import TestClient
 
-from resight.apps.commands import serving
+from resight.apps.cli import serve
 from resight.apps.service.app import create_app
 from resight.apps.service.settings import ServiceSettings
-from resight.audit.pairs import Pair
-from resight.audit.review import Review
+from resight.audit.dedup.pairs import Pair
+from resight.audit.review.review import Review
 from resight.collection import open_collection
 
 PRESET = ("--encoder", "sift")
@@ -319,9 +319,9 @@ def test_a_review_of_two_collections_of_one_name_can_be_served(
         shutil.copytree(own / f"{name}.resight", place)
     Review.create(tmp_path / "review", "x", *places, [Pair("tour/view.jpg", "tower/whole.jpg", "same", 0.9)])
     served: list[Path] = []
-    monkeypatch.setattr(serving, "serve", lambda collections, **_: served.extend(collections))
+    monkeypatch.setattr(serve, "serve", lambda collections, **_: served.extend(collections))
     assert run("review", tmp_path / "review").code == 0
-    settings = ServiceSettings(serving.name_collections(served), reviews=(tmp_path / "review",))
+    settings = ServiceSettings(serve.name_collections(served), reviews=(tmp_path / "review",))
     with TestClient(create_app(settings), base_url="http://127.0.0.1") as client:
         for side in ("a", "b"):
             assert client.get(f"/api/reviews/review/picture?pair=1&side={side}").status_code == 200

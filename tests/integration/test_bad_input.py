@@ -14,7 +14,7 @@ from odd_images import write_unreadable
 from running import Ran, run, state_of
 from scenes import write_scenes
 
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 
 UNREADABLE = ["empty.jpg", "text.jpg", "truncated.jpg", "bomb.png", "folder.jpg", "broken_link.jpg", "missing.jpg"]
 

@@ -10,7 +10,7 @@ from builders import Pixels, draw_texture
 torch = pytest.importorskip("torch")
 cider = pytest.importorskip("resight.encode.backbones.cider")
 
-from resight.encode.region_boxes import measure_overlap  # noqa: E402
+from resight.encode.regions import measure_overlap  # noqa: E402
 from resight.train.losses import arcface  # noqa: E402
 
 SIDE, CLASSES, BATCH, STEPS = 64, 12, 24, 110

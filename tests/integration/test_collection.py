@@ -11,7 +11,7 @@ from scenes import box_around, draw_scene, look_at, overlap, write_jpeg, write_s
 
 import resight
 from resight.errors import CollectionBusy, CollectionError, InputError, SpaceMismatch, VersionMismatch
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 from resight.recipe import load
 
 

@@ -10,7 +10,7 @@ from scenes import draw_scene, write_jpeg, write_scenes
 
 import resight
 from resight.collection import Answer, Collection
-from resight.data import images
+from resight.data import image_files
 from resight.types import ImageRef
 
 pytestmark = pytest.mark.skipif(
@@ -49,7 +49,7 @@ def ask(photos: Collection, image: Path) -> Answer:
 
 def test_a_part_is_found_where_it_is(photos: Collection, part: Path):
     answer = ask(photos, part)
-    width, height = images.read(ImageRef("a", answer.hits[0].path)).size
+    width, height = image_files.read(ImageRef("a", answer.hits[0].path)).size
     x0, y0, x1, y1 = answer.hits[0].box
     assert (x0 + x1) / 2 < 0.45 * width
     assert (x1 - x0) < 0.8 * width
@@ -86,7 +86,7 @@ def test_when_the_file_has_changed_it_is_not_looked_at(photos: Collection, part:
 
 def test_a_box_in_the_query_confines_its_heat(photos: Collection):
     image = photos.path.parent / "photos" / "scene_01.jpg"
-    width, height = images.read(ImageRef("a", image)).size
+    width, height = image_files.read(ImageRef("a", image)).size
     answer = photos.ask(image, k=1, box=(0, 0, width / 2, height))
     heat = answer.explain(answer.hits[0]).query_heat
     assert heat[:, heat.shape[1] // 2 :].max() < 1e-3

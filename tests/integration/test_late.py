@@ -11,8 +11,8 @@ from running import run
 from scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
-from resight.collection.identity import measure_identity
 from resight.errors import RecipeError
+from resight.evaluate.exactness import measure_identity
 from resight.types import Choice
 
 pytestmark = pytest.mark.skipif(

@@ -9,14 +9,13 @@ import pytest
 
 from resight import recipe as recipes
 from resight.collection import open_collection
-from resight.data.maps.hillshade import shade
+from resight.data.maps.terrain import shade
 from resight.encode import heads
 from resight.errors import InputError
 from resight.evaluate import judge
-from resight.evaluate.statistics.paired_tests import randomisation_test
-from resight.evaluate.statistics.significance import paired_interval
+from resight.evaluate.statistics.tests import paired_interval, randomisation_test
 from resight.train.fit_head import Settings
-from resight.train.own_folder import Report, train_folder
+from resight.train.train_head import Report, train_folder
 from resight.types import Branch, Choice, Recipe
 
 RECIPE = Recipe(
@@ -120,7 +119,7 @@ def test_a_folder_without_two_images_of_anything_is_refused(tmp_path: Path) -> N
 
 
 def test_more_rows_than_memory_should_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resight.train.frozen_rows.MOST_BYTES", 1000)
+    monkeypatch.setattr("resight.train.cached_features.MOST_BYTES", 1000)
     with pytest.raises(InputError, match="more rows than are kept in memory"):
         train(make_photos(tmp_path / "photos", 2, lights=2), tmp_path / "out")
     assert not (tmp_path / "out" / "recipe.toml").exists()

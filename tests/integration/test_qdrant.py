@@ -19,12 +19,12 @@ from running import run
 from scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
-from resight.collection.exporting.opening import open_engine
-from resight.collection.exporting.plan import make_plan, require_complete, write_mark
-from resight.collection.exporting.search import ask_engine, ask_export
-from resight.collection.exporting.upload import export
+from resight.collection.qdrant.connect import open_engine
+from resight.collection.qdrant.export_plan import make_plan, require_complete, write_mark
+from resight.collection.qdrant.exported_search import ask_engine, ask_export
+from resight.collection.qdrant.sync import export
 from resight.errors import ClusterError, CollectionBusy, CollectionError, InputError, RecipeError, SpaceMismatch
-from resight.index.points.place import Place, Point, VectorLayout, load_kind
+from resight.index.qdrant_backend.backend import Place, Point, VectorLayout, load_kind
 
 QdrantClient = pytest.importorskip("qdrant_client").QdrantClient
 serve_qdrant = pytest.importorskip("qdrant_server").serve_qdrant
@@ -162,7 +162,7 @@ def test_an_export_that_was_cut_short_is_refused_and_goes_on_where_it_stopped(
 ):
     collection = resight.open(made["tokens"])
     floats = 17 * 112  # of an image: 16 tokens and their mean
-    monkeypatch.setattr("resight.index.points.batches.UPLOAD_FLOATS", 10 * floats)
+    monkeypatch.setattr("resight.index.qdrant_backend.backend.UPLOAD_FLOATS", 10 * floats)
     with pytest.raises(ClusterError, match="broke"):
         export(collection, Broken(place))  # type: ignore[arg-type]
     with pytest.raises(CollectionError, match="not complete"):
@@ -226,7 +226,7 @@ def test_a_key_is_needed_where_the_server_has_one(made: dict[str, Path], monkeyp
 
 
 def test_an_address_that_does_not_answer_is_told_within_seconds(made: dict[str, Path], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("resight.index.points.client.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("resight.index.qdrant_backend.client.ANSWER_SECONDS", 0.5)
     start = time.perf_counter()
     with socket.create_server(("127.0.0.1", 0)) as mute:  # it takes the connection, and says nothing
         port = mute.getsockname()[1]

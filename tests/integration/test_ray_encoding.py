@@ -15,10 +15,10 @@ from scenes import draw_scene, write_jpeg, write_scenes
 from test_kill_and_resume import check_equal, kill_after, open_plain
 
 import resight
-from resight.collection import ray_encoding, ray_worker
+from resight.collection import ray_add, ray_worker
 from resight.collection.ray_worker import Block, Failure, Job, Outcome, Worker
 from resight.errors import ClusterError, CollectionBusy, InputError, StorageError
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 from resight.ray_cluster import tell_versions
 from resight.types import ImageRef
 
@@ -179,7 +179,7 @@ def test_a_block_that_a_full_node_could_not_write_is_written_by_another(
             if number:
                 yield work(job, block)  # Ray repeats a task whose result was lost
 
-    monkeypatch.setattr(ray_encoding, "encode", encode)
+    monkeypatch.setattr(ray_add, "encode", encode)
     collection = open_plain(tmp_path / "c.resight")
     assert collection.add(photos, engine="ray").added == 40
     assert excluded == [[], ["id of full"]]
@@ -189,7 +189,7 @@ def test_a_block_that_a_full_node_could_not_write_is_written_by_another(
 def test_workers_are_kept_off_a_node_that_cannot_write(photos: Path, tmp_path: Path) -> None:
     job = make_job(open_plain(tmp_path / "c.resight"))
     block = Block(0, (ImageRef("a", photos / "scene_01.jpg"),), True)
-    (outcome,) = ray_encoding.encode([block], job, ["0" * 56])
+    (outcome,) = ray_add.encode([block], job, ["0" * 56])
     assert outcome.failure is None
     assert [record.id for record in outcome.stored] == ["a"]
 
@@ -204,7 +204,7 @@ def test_when_no_node_can_write_it_is_a_storage_error_and_what_was_committed_sta
         for block in blocks[1:]:
             yield Outcome(block.number, failure=Failure(f"n{len(without)}", node, "StorageError", "full", "", "", ""))
 
-    monkeypatch.setattr(ray_encoding, "encode", encode)
+    monkeypatch.setattr(ray_add, "encode", encode)
     collection = open_plain(tmp_path / "c.resight")
     with pytest.raises(StorageError, match="node n0: full"):
         collection.add(photos, engine="ray")

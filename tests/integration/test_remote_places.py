@@ -16,9 +16,9 @@ from serving import PATIENCE, serve
 from typer.testing import CliRunner
 
 import resight
-from resight import places
 from resight.apps.cli import app
 from resight.errors import CollectionError, InputError, StorageError
+from resight.files import remote
 from resight.search.calibration import Calibration
 
 pytest.importorskip("s3fs", reason="the extra `remote` is not installed")
@@ -99,7 +99,7 @@ def test_a_manifest_names_addresses(s3: Any, tmp_path: Path) -> None:
     photos = resight.open(tmp_path / "c.resight", "sift")
     assert photos.add(tmp_path / "m.csv", f"s3://{BUCKET}/photos/m.csv").added == 2
     assert photos.add(tmp_path / "m.csv", f"s3://{BUCKET}/photos/m.csv").unchanged == 2
-    assert {record.id: places.to_url(record.path) for record in photos.records()} == {
+    assert {record.id: remote.to_url(record.path) for record in photos.records()} == {
         "zero": f"s3://{BUCKET}/photos/0/0.png",
         "one": f"s3://{BUCKET}/photos/1/1.png",
     }
@@ -182,5 +182,5 @@ def test_an_address_that_does_not_answer_is_said_in_seconds(monkeypatch: pytest.
         s3fs.S3FileSystem.clear_instance_cache()
         started = time.monotonic()
         with pytest.raises(InputError, match="cannot reach s3://things/photos"):
-            places.look_up(Path("s3://things/photos"))
+            remote.look_up(Path("s3://things/photos"))
         assert time.monotonic() - started < 30

@@ -22,9 +22,9 @@ from starlette.testclient import TestClient
 
 import resight
 from resight.apps.service.app import create_app
-from resight.apps.service.jobs.housekeeping import sweep
+from resight.apps.service.jobs.maintenance import sweep
 from resight.apps.service.settings import ServiceSettings
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 
 WAIT = 60.0  # seconds that a job may take on a busy machine
 
@@ -181,7 +181,7 @@ def test_a_delete_while_another_program_writes_is_a_503_that_says_when_to_come_b
     client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with writer_lock(folder), monkeypatch.context() as patch:
-        patch.setattr("resight.apps.service.routes.adding.PATIENCE", 0.2)
+        patch.setattr("resight.apps.service.routes.images_write.PATIENCE", 0.2)
         response = client.delete("/api/image", params={"id": "own_0.jpg"})
         assert response.status_code == 503 and int(response.headers["Retry-After"]) > 0
         job = send(client, [10]).json()["job"]  # a promise needs no lock

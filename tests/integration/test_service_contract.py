@@ -13,8 +13,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from serving import PATIENCE, serve
 
-from resight.audit.pairs import Pair
-from resight.audit.review import Review
+from resight.audit.dedup.pairs import Pair
+from resight.audit.review.review import Review
 
 STREAMS = "/events"  # they end when their job does
 EXAMPLES = 6  # of each kind for each operation

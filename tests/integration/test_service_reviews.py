@@ -10,11 +10,11 @@ import pytest
 from scenes import draw_scene, look_at, write_jpeg, write_scenes
 from starlette.testclient import TestClient
 
+from resight.apps.service.api_keys import make_key
 from resight.apps.service.app import create_app
-from resight.apps.service.keys import make_key
 from resight.apps.service.settings import ServiceSettings
-from resight.audit.pairs import Pair
-from resight.audit.review import Review
+from resight.audit.dedup.pairs import Pair
+from resight.audit.review.review import Review
 from resight.collection import open_collection
 
 KEY = "k" * 20

@@ -7,9 +7,9 @@ import pytest
 from scenes import draw_scene, write_jpeg
 
 import resight
-from resight.apps.service.jobs.tidier import TidyingProcess
+from resight.apps.service.jobs.compaction import TidyingProcess
 from resight.errors import CollectionBusy, CollectionError
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 from resight.types import ImageRef
 
 

@@ -14,7 +14,7 @@ from scenes import draw_scene, look_at, write_jpeg
 from tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
 
 import resight
-from resight.apps.commands.training import name_out
+from resight.apps.cli.train import name_out
 from resight.errors import TrainingError
 from resight.train import losses
 from resight.train.checkpoints import load_weights

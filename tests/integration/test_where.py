@@ -8,7 +8,7 @@ from scenes import draw_scene, look_at, write_jpeg
 
 import resight
 from resight.collection import open_collection
-from resight.collection.placing import follow_order
+from resight.collection.attributes import follow_order
 
 
 @pytest.fixture(scope="module")

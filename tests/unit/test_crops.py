@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.crops import crop
+from resight.boxes import crop
 from resight.errors import BoxError
 from resight.types import ImageRef, Picture
 

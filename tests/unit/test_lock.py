@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resight.errors import CollectionBusy, StorageError
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 
 HOLDER = """
 import sys, time

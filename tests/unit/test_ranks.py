@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.ranks import best
+from resight.topk import best
 
 
 def rank(scores: dict[str, float], k: int) -> list[str]:

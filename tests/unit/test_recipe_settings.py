@@ -4,7 +4,7 @@ import pytest
 
 from resight import recipe
 from resight.errors import RecipeError
-from resight.recipe_settings import spread
+from resight.recipe.expand import spread
 
 
 def labels(table: dict) -> list[str]:

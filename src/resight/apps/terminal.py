@@ -13,9 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from resight.places import to_url
+from resight.files.atomic import write_whole
+from resight.files.remote import to_url
 from resight.types import Skipped
-from resight.whole_files import write_whole
 
 SHOWN = 20  # skipped files that are listed before the rest is only counted
 

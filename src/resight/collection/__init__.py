@@ -2,7 +2,7 @@
 
 `Collection` wires the stages (data, encode, store, index, search) for everybody above: the command, the Python
 API and the service all go through it. It may be used from many threads: one of them writes at a time (of all processes,
-see resight.lock), and the others read through views, which no write changes.
+see resight.files.lock), and the others read through views, which no write changes.
 """
 
 import threading
@@ -15,19 +15,20 @@ import numpy as np
 
 from resight import recipe as recipes
 from resight import store as stores
-from resight.collection import adding, description
-from resight.collection.adding import AddReport, Progress, Source
+from resight.collection import add as adding
+from resight.collection import metadata
+from resight.collection.add import AddReport, Progress, Source
 from resight.collection.answer import Answer
-from resight.collection.encoding import Encoding, Image
-from resight.collection.engines import LOCAL, start_engine
-from resight.collection.home import fetch_newest, find_home, is_there, write_file
-from resight.collection.index_cache import IndexCache
+from resight.collection.build_pipeline import LOCAL, start_engine
+from resight.collection.encode import Encoding, Image
+from resight.collection.indexes import IndexCache
+from resight.collection.location import fetch_newest, find_home, is_there, write_file
 from resight.collection.view import Near, View
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import CollectionError, InputError, SpaceMismatch
+from resight.files.lock import writer_lock
 from resight.index import Searcher
-from resight.lock import writer_lock
 from resight.search import calibration as calibrations
 from resight.search.pipeline import Pipeline
 from resight.store import KEEP, ImageRecord, Layout, Store
@@ -54,8 +55,8 @@ def open_collection(
     start_engine(engine)
     folder = Path(path)
     wanted = recipes.load(recipe) if isinstance(recipe, (str, Path)) else recipe
-    if must_exist or is_there(folder, description.FILE):
-        made = description.read(folder)
+    if must_exist or is_there(folder, metadata.FILE):
+        made = metadata.read(folder)
         if wanted is not None:
             _check_same_encoding(folder, made, wanted)
         return Collection(folder, made, wanted or made.recipe, cache, engine)
@@ -66,7 +67,7 @@ def open_collection(
     def make_store() -> None:
         stores.build(store.name, folder=folder, layout=_layout(encoder), **store.settings)
 
-    made = description.create(folder, wanted, encoder.spaces, make_store)
+    made = metadata.create(folder, wanted, encoder.spaces, make_store)
     return Collection(folder, made, made.recipe, cache, engine)
 
 
@@ -76,12 +77,12 @@ class Collection:
     def __init__(
         self,
         folder: Path,
-        made: description.Description,
+        made: metadata.Description,
         recipe: Recipe,
         cache: FeatureCache | None = None,
         engine: str = LOCAL,
     ) -> None:
-        self.path = folder  # or where it lies elsewhere, folded (resight.places)
+        self.path = folder  # or where it lies elsewhere, folded (resight.files.remote)
         self.home = find_home(folder)  # the same, or the local folder that it works in
         self.cache = cache
         self.recipe = recipe
@@ -107,7 +108,7 @@ class Collection:
             return adding.add(sources, self._encoding.encoder, self._written, progress, tidy)
 
     def _add_on_cluster(self, sources: Sequence[Source], engine: str, progress: Progress | None) -> AddReport:
-        from resight.collection import ray_encoding  # Ray is an extra
+        from resight.collection import ray_add  # Ray is an extra
 
         if self.cache is not None:
             raise InputError(
@@ -116,7 +117,7 @@ class Collection:
                 actual=f"both, with the engine {engine!r}",
                 fix="leave out one of them",
             )
-        return ray_encoding.add(sources, self.path, self.description.spaces, self._written, engine, progress)
+        return ray_add.add(sources, self.path, self.description.spaces, self._written, engine, progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Remove images by id; gives how many were there. The files themselves stay."""
@@ -250,7 +251,7 @@ def _layout(encoder: Encoder) -> tuple[Layout, ...]:
     return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in rows)
 
 
-def _check_same_encoding(folder: Path, made: description.Description, wanted: Recipe) -> None:
+def _check_same_encoding(folder: Path, made: metadata.Description, wanted: Recipe) -> None:
     spaces = Encoder(wanted.branches).spaces
     if spaces != made.spaces:
         raise SpaceMismatch(

@@ -20,12 +20,12 @@ import pyarrow
 
 from resight import errors, ray_cluster
 from resight import store as stores
-from resight.collection import description, home
-from resight.collection.adding import encode_pictures, make_record, read_picture
+from resight.collection import location, metadata
+from resight.collection.add import encode_pictures, make_record, read_picture
 from resight.encode.encoder import Encoder
 from resight.encode.extract import encode_ahead
 from resight.errors import ClusterError, ResightError, StorageError
-from resight.places import to_url
+from resight.files.remote import to_url
 from resight.store import Fragment, ImageRecord, Record
 from resight.types import ImageRef, Skipped
 
@@ -38,7 +38,7 @@ LOOKS, PAUSE = 5, 1.0  # at a token that is not there yet: a network folder may 
 class Job:
     """What is the same for every worker of a run."""
 
-    folder: Path  # of the collection: absolute, or elsewhere (resight.places)
+    folder: Path  # of the collection: absolute, or elsewhere (resight.files.remote)
     token: str  # that its file TOKEN holds
     spaces: tuple[str, ...]
     versions: Mapping[str, str]  # of the driver
@@ -110,7 +110,7 @@ class Worker:
         node = name_node()
         ray_cluster.refuse_skew(node, ray_cluster.tell_versions(), job.versions)
         _find_token(job)
-        made = description.read(job.folder)
+        made = metadata.read(job.folder)
         self._encoder = Encoder(made.recipe.branches)
         if self._encoder.spaces != job.spaces:
             raise ClusterError(
@@ -163,7 +163,7 @@ def _find_token(job: Job) -> None:
     for look in range(LOOKS):
         time.sleep(PAUSE if look else 0)
         with contextlib.suppress(FileNotFoundError):
-            if home.read_file(job.folder, TOKEN) == job.token.encode():
+            if location.read_file(job.folder, TOKEN) == job.token.encode():
                 return
             found = "another content: a folder of the same name"
     raise ClusterError(

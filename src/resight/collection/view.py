@@ -9,14 +9,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from resight.collection.answer import Answer, Stage, check_count, make_answer
-from resight.collection.attributes import AttributeSummary, AttributeTable
-from resight.collection.encoding import Encoding, Image
-from resight.collection.explaining import TokenExplainer
-from resight.collection.index_cache import IndexCache
-from resight.collection.placing import read_positions
-from resight.collection.stages import build_pipeline
-from resight.collection.stored_queries import make_stored_query
+from resight.collection.answer import Answer, Stage, TokenExplainer, check_count, make_answer
+from resight.collection.attributes import AttributeSummary, AttributeTable, read_positions
+from resight.collection.build_pipeline import build_pipeline
+from resight.collection.encode import Encoding, Image, make_stored_query
+from resight.collection.indexes import IndexCache
 from resight.errors import InputError
 from resight.index import Searcher
 from resight.search import filters

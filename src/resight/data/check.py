@@ -2,8 +2,16 @@
 
 `check_source` loads the data set first. What its makers have published (counts, checksums) is then compared with what
 was found, and where the data set cannot be loaded, the error says what to download from where.
+
+Where things are in the database of a data set, as its truth says. In: a Dataset. Out: a box file.
+
+    id,x0,y0,x1,y1
+    street/0001.jpg,120,80,310,240
+
+One line a box, in pixels of the original, in the order of the database; a box that several queries share stands once.
 """
 
+import csv
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,11 +19,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight.data.decode import Decoded, decode
-from resight.data.images import read_file, reason
+from resight.data.image_files import read_file, reason
 from resight.data.sets import DataSource, Published
-from resight.errors import ImageError, InputError
-from resight.places import is_remote, look_up
-from resight.types import Dataset, ImageRef, Skipped
+from resight.errors import ImageError, InputError, ManifestError
+from resight.files.atomic import write_whole
+from resight.files.remote import is_remote, look_up
+from resight.types import Box, Dataset, ImageRef, Skipped
 
 MAX_SIDE = 256  # enough to prove that an image decodes
 
@@ -179,3 +188,31 @@ def _tell_downloads(error: InputError, published: Published) -> InputError:
     if "resight data check" not in error.fix:
         lines = [f"{error.fix}; or {lines[0]}", *lines[1:]]
     return type(error)(error.problem, expected=error.expected, actual=error.actual, fix="\n    ".join(lines))
+
+
+COLUMNS = ("id", "x0", "y0", "x1", "y1")
+
+
+def list_boxes(dataset: Dataset) -> dict[str, list[Box]]:
+    """The different boxes of each database image that has any."""
+    found: dict[str, dict[Box, None]] = {ref.id: {} for ref in dataset.database}
+    for judgement in dataset.judgements.values():
+        for name, box in judgement.boxes.items():
+            if name in found:
+                found[name][box] = None
+    boxes = {name: list(some) for name, some in found.items() if some}
+    if not boxes:
+        raise ManifestError(
+            f"{dataset.name} does not say where things are",
+            expected="positives with boxes",
+            actual=f"{len(dataset.database):,} database images, none with a box",
+            fix="in a manifest, the column positive_boxes says it; docs/data.md shows how",
+        )
+    return boxes
+
+
+def write(path: Path, boxes: Mapping[str, Sequence[Box]]) -> None:
+    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(COLUMNS)
+        table.writerows((name, *(f"{side:.10g}" for side in box)) for name, some in boxes.items() for box in some)

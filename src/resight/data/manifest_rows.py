@@ -1,4 +1,6 @@
-"""A manifest file in, its rows out one by one, each cell checked (`read_rows`).
+"""Cells of a manifest in, checked values out; resight.data.manifest_rows says what each column holds.
+
+A manifest file in, its rows out one by one, each cell checked (`read_rows`).
 
 CSV (.csv, with a header), JSON lines (.jsonl, .ndjson) or one JSON list (.json); UTF-8, with or without a mark.
 
@@ -19,15 +21,129 @@ An empty CSV cell and a JSON null mean that nothing is said.
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from resight import places
-from resight.data.manifest_cells import Place, parse_attributes, parse_box, parse_boxes, parse_id, parse_ids
 from resight.errors import ManifestError
-from resight.types import Box, ImageRef
+from resight.files import remote
+from resight.types import Attribute, Box, ImageRef
+
+COLUMNS = ("path", "id", "label", "box", "lat", "lon", "role", "positives", "ignored", "positive_boxes")
+NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?|[+-]?\.\d+([eE][+-]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a manifest a cell stands, for messages."""
+
+    file: Path
+    line: int
+
+    def refuse(self, problem: str, expected: str, actual: object, fix: str) -> ManifestError:
+        return ManifestError(
+            f"{self.file}, line {self.line}: {problem}", expected=expected, actual=str(actual)[:300], fix=fix
+        )
+
+
+def parse_attributes(cells: Mapping[str, Any], place: Place) -> dict[str, Attribute]:
+    attributes: dict[str, Attribute] = {}
+    if "label" in cells:
+        attributes["label"] = parse_id(cells["label"], place)
+    if ("lat" in cells) != ("lon" in cells):
+        raise place.refuse("half a position", "both lat and lon, or neither", "one of them", "fill in the other")
+    for name, limit in (("lat", 90.0), ("lon", 180.0)):
+        if name in cells:
+            degrees = _parse_number(cells[name])
+            if degrees is None or abs(degrees) > limit:
+                expected = f"degrees from {-limit:g} to {limit:g}"
+                fix = "give decimal degrees"
+                if name == "lat" and degrees is not None and abs(degrees) <= 180 and _may_be_lat(cells["lon"]):
+                    fix = f"lat and lon look swapped: lon is {cells['lon']}, which could be a latitude"
+                raise place.refuse(f"{name} out of range", expected, repr(cells[name]), fix)
+            attributes[name] = degrees
+    for name, value in cells.items():
+        if name not in COLUMNS:
+            if not isinstance(value, (str, int, float, bool)):
+                raise place.refuse(
+                    f"{name!r} holds a {type(value).__name__}", "text, number or truth", value, "flatten it"
+                )
+            attributes[name] = _guess_number(value) if place.file.suffix.lower() == ".csv" else value
+    return attributes
+
+
+def _may_be_lat(value: Any) -> bool:
+    degrees = _parse_number(value)
+    return degrees is not None and abs(degrees) <= 90
+
+
+def parse_id(value: Any, place: Place) -> str:
+    """An id or label; a whole number in JSON counts as its text."""
+    if isinstance(value, str) or type(value) is int:
+        return str(value)
+    raise place.refuse("not an id or label", "text", repr(value), "put it in quotes")
+
+
+def _guess_number(text: Attribute) -> Attribute:
+    if not isinstance(text, str) or not NUMBER.fullmatch(text):
+        return text
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text) if len(text) <= 18 else text  # longer ones do not fit 64 bits
+    return float(text) if math.isfinite(float(text)) else text
+
+
+def _parse_number(value: Any) -> float | None:
+    """A finite number, or None."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and not isinstance(value, bool) else None
+
+
+def parse_box(value: Any, place: Place) -> Box:
+    parts = re.split(r"[,\s]+", value.strip()) if isinstance(value, str) else value
+    numbers = [_parse_number(part) for part in parts] if isinstance(parts, list) else []
+    if len(numbers) == 4:
+        x0, y0, x1, y1 = numbers
+        if x0 is not None and y0 is not None and x1 is not None and y1 is not None and x0 < x1 and y0 < y1:
+            return x0, y0, x1, y1
+    raise place.refuse(
+        "not a box", "x0, y0, x1, y1 with x0 < x1 and y0 < y1", repr(value), "give four numbers in pixels"
+    )
+
+
+def parse_boxes(value: Any, place: Place) -> dict[str, Box]:
+    if isinstance(value, str):
+        pairs: Iterable[tuple[str, Any]] = (_split_pair(part, place) for part in value.split(";") if part.strip())
+    elif isinstance(value, dict):
+        pairs = value.items()
+    else:
+        raise place.refuse("positive_boxes cannot be read", "{id: box}", repr(value), "give an object, id to box")
+    return {id: parse_box(box, place) for id, box in pairs}
+
+
+def _split_pair(part: str, place: Place) -> tuple[str, str]:
+    id, colon, box = part.rpartition(":")
+    if not colon:
+        raise place.refuse("positive_boxes without an id", "id:x0 y0 x1 y1", repr(part), "put the id and a colon first")
+    return id.strip(), box
+
+
+def parse_ids(value: Any, place: Place) -> dict[str, int]:
+    """id → grade; 1 where no grade is given."""
+    if isinstance(value, str):
+        parts = value.split(";") if ";" in value else value.split()
+        return {part.strip(): 1 for part in parts if part.strip()}
+    if isinstance(value, list) and all(isinstance(id, (str, int)) for id in value):
+        return {str(id): 1 for id in value}
+    if isinstance(value, dict) and all(type(grade) is int and grade >= 0 for grade in value.values()):
+        return dict(value)
+    raise place.refuse("ids cannot be read", "a list of ids, or {id: grade from 0}", repr(value), "correct the ids")
+
 
 ROLES = ("database", "query", "both")
 SUFFIXES = (".csv", ".jsonl", ".ndjson", ".json")
@@ -60,10 +176,10 @@ def read_rows(path: Path) -> Iterator[Row]:
 def _read_cells(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     readers = {".csv": _read_csv, ".jsonl": _read_json_lines, ".ndjson": _read_json_lines, ".json": _read_json}
     reader = readers.get(path.suffix.lower())
-    there = path.is_file() if not places.is_remote(path) else places.look_up(path) is not None
+    there = path.is_file() if not remote.is_remote(path) else remote.look_up(path) is not None
     if reader is None or not there:
         raise ManifestError(
-            f"{places.to_url(path)} is not a manifest",
+            f"{remote.to_url(path)} is not a manifest",
             expected=f"a file that ends in {', '.join(SUFFIXES)}",
             actual=path.name if there else "no such file",
             fix="check the path",
@@ -98,7 +214,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _open(path: Path, newline: str | None = None) -> io.TextIOWrapper:
-    return io.TextIOWrapper(places.open_place(path), encoding="utf-8-sig", newline=newline)
+    return io.TextIOWrapper(remote.open_place(path), encoding="utf-8-sig", newline=newline)
 
 
 def _check_header(header: list[str], place: Place) -> None:
@@ -156,7 +272,7 @@ def _parse_row(cells: Mapping[str, Any], place: Place) -> Row:
     if role not in ROLES:
         raise place.refuse("unknown role", f"one of {', '.join(ROLES)}", repr(role), "correct the role")
     box = parse_box(cells["box"], place) if "box" in cells else None
-    file = Path(path) if places.is_remote(path) else place.file.parent / path
+    file = Path(path) if remote.is_remote(path) else place.file.parent / path
     ref = ImageRef(parse_id(cells.get("id", path), place), file, box, parse_attributes(cells, place))
     positives = parse_ids(cells["positives"], place) if "positives" in cells else None
     ignored = frozenset(parse_ids(cells.get("ignored", []), place))

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.encode.vocabulary.kmajority import find_majorities, find_nearest_codes
-from resight.encode.vocabulary.kmeans import find_centres, find_nearest
+from resight.encode.vocabulary.kmeans import find_centres, find_majorities, find_nearest, find_nearest_codes
 from resight.encode.vocabulary.tree import Tree, descend, grow
 from resight.errors import InputError
+from resight.files.atomic import write_whole
 from resight.types import FloatArray
-from resight.whole_files import write_whole
 
 SHIPPED = Path(__file__).parent / "descriptors"
 ROWS_AT_ONCE = 4096  # bounds the distance block: 4,096 × 65,536 words would be 1 GiB in float32

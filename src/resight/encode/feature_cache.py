@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from resight.encode.backbones import Backbone
-from resight.encode.feature_batches import split
+from resight.encode.unbatch import split
+from resight.files.atomic import UNFINISHED, find_cache, write_whole
 from resight.types import Features, Picture
-from resight.whole_files import UNFINISHED, find_cache, write_whole
 
 ARRAYS = [field.name for field in fields(Features) if field.name not in ("ids", "grid")]
 MAGIC = b"resight features 1\n"

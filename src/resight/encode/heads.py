@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.encode.descriptors.tokens import to_unit_length
 from resight.errors import RecipeError
+from resight.files.atomic import write_whole
 from resight.types import FloatArray
-from resight.whole_files import write_whole
+from resight.vectors import l2_normalise
 
 LONGEST_HEADER = 1_000_000  # bytes
 FIX = "make one with `resight train --folder PHOTOS --out FOLDER`"
@@ -64,7 +64,7 @@ class Head:
         turned = rows @ self.skip
         if self.hidden is not None and self.shift is not None and self.output is not None:
             turned += np.maximum(rows @ self.hidden + self.shift, 0) @ self.output
-        return to_unit_length(np.where(vectors.any(axis=1, keepdims=True), turned, 0))
+        return l2_normalise(np.where(vectors.any(axis=1, keepdims=True), turned, 0))
 
 
 def make(arrays: Mapping[str, FloatArray], facts: Facts) -> Head:

@@ -14,7 +14,7 @@ from typing import Any
 
 from resight import plugins
 from resight.errors import MissingWeights, RecipeError
-from resight.recipe_tables import read_branch, read_choice, write_branch
+from resight.recipe.tables import read_branch, read_choice, write_branch
 from resight.types import Branch, Choice
 
 BACKBONES = "resight.encode.backbones"

@@ -10,6 +10,11 @@ Out: [1, 3, H, W] float32, and the box of the original that the input shows.
 
 Interpolation `area` is OpenCV's; `bilinear` and `bicubic` are Pillow's, which the networks of timm and transformers
 were trained with (the kernel grows with the reduction, so that nothing aliases).
+
+A picture in the upper left corner of a square, its proportions kept, as detectors and SAM want it.
+
+In: a Picture, the side of the square and the statistics of the training images. Out: [1, 3, side, side] float32, the
+rest 0 (the mean colour), and the box of the original under the square, which reaches beyond the picture.
 """
 
 from collections.abc import Sequence
@@ -101,3 +106,17 @@ def crop(width: int, height: int, proportion: float, share: float = 1.0) -> tupl
     high = max(1, round(share * min(height, max(1, round(width / proportion)))))
     x, y = (width - wide) // 2, (height - high) // 2
     return x, y, x + wide, y + high
+
+
+def place_in_corner(picture: Picture, side: int, statistics: Statistics) -> tuple[FloatArray, Box]:
+    width, height = fit_longest(picture.size, side)
+    planes, _ = prepare(picture, width, height, "squash", statistics)
+    square = np.zeros((1, 3, side, side), np.float32)
+    square[:, :, :height, :width] = planes
+    return square, (0.0, 0.0, picture.size[0] * side / width, picture.size[1] * side / height)
+
+
+def fit_longest(size: tuple[int, int], side: int) -> tuple[int, int]:
+    """Width and height with the longer of them `side` pixels, at least 1 each."""
+    scale = side / max(size)
+    return max(round(size[0] * scale), 1), max(round(size[1] * scale), 1)

@@ -22,12 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.encode.descriptors.tokens import to_unit_length
-from resight.encode.held_out import Verdict, choose_shrinkage, measure_pairs
-from resight.encode.shrinkage import Blocks, Matrix, measure, shrink
+from resight.encode.shrinkage import Blocks, Matrix, Verdict, choose_shrinkage, measure, measure_pairs, shrink
 from resight.errors import InputError, RecipeError
+from resight.files.atomic import write_whole
 from resight.types import FloatArray, IntArray
-from resight.whole_files import write_whole
+from resight.vectors import l2_normalise
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Whitening:
                 fix="learn one from a collection with this encoder and descriptor: `resight whiten COLLECTION --out …`",
             )
         turned = (np.asarray(vectors, np.float32) - self.mean) @ self.projection
-        return to_unit_length(np.where(vectors.any(axis=1, keepdims=True), turned, 0))
+        return l2_normalise(np.where(vectors.any(axis=1, keepdims=True), turned, 0))
 
 
 def learn_pca(

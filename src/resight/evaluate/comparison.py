@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 
 from resight.errors import InputError
-from resight.evaluate.pages.chart import Chart
-from resight.evaluate.report import SEED, describe_cache, describe_interval, describe_metrics, say_figure, summarise
+from resight.evaluate.pages.charts import Chart
 from resight.evaluate.results import RunResult
-from resight.evaluate.statistics.significance import paired_interval
+from resight.evaluate.statistics.tests import paired_interval
+from resight.evaluate.summary import SEED, describe_cache, describe_interval, describe_metrics, say_figure, summarise
 from resight.evaluate.table import Mark, Table
 from resight.types import Recipe
 

@@ -14,11 +14,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from resight import kernels, places
+from resight import kernels
 from resight import recipe as recipes
 from resight.evaluate.results import RunResult
+from resight.files import remote
+from resight.files.atomic import write_whole
 from resight.types import Dataset, Recipe
-from resight.whole_files import write_whole
 
 
 class ResultCache:
@@ -67,8 +68,8 @@ def make_key(recipe: Recipe, data: str, *how: object) -> str:
 
 def _mark_file(path: Path) -> str:
     try:
-        if places.is_remote(path):
-            return f"{places.to_url(path)} {places.look_up(path)}"
+        if remote.is_remote(path):
+            return f"{remote.to_url(path)} {remote.look_up(path)}"
         status = path.stat()
     except OSError:
         return "absent"

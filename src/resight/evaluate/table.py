@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from resight.evaluate.pages.chart import Chart
+from resight.evaluate.pages.charts import Chart
 
 Mark = Literal["best", "second"]
 LEGEND = "bold: the best of its column; underlined: the second best"

@@ -14,9 +14,15 @@ Conventions:
   lines of the same query: a sorted file takes next to nothing, a shuffled one 24 bytes a line.
 
 What breaks the format is refused, with the number of its line.
+
+The rankings of an evaluation as TREC run files: one of one recipe, or a folder with one a recipe.
+
+In: what `measure` tells of every ranking. Out: files of the first DEPTH answers of each query, which `resight judge`
+reads.
 """
 
 import math
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,8 +33,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError, ManifestError
-from resight.types import Judgement
-from resight.whole_files import write_whole
+from resight.files.atomic import write_whole
+from resight.types import FloatArray, Judgement, Recipe
 
 RUN = ("query", "Q0", "image", "rank", "score", "tag")
 QRELS = ("query", "0", "image", "grade")
@@ -235,3 +241,27 @@ def _refuse_line(path: Path, number: int, expected: str, actual: str) -> NoRetur
 
 def _refuse_file(path: Path, error: OSError) -> InputError:
     return InputError(f"{path} cannot be read", expected="a text file", actual=str(error), fix="check the path")
+
+
+DEPTH = 1000  # answers of a query in a run file
+
+
+class Recorder:
+    """The first DEPTH answers of every query, by recipe."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[str, Sequence[str], Sequence[float]]]] = {}
+
+    def add(self, recipe: Recipe, query: str, ids: Sequence[str], scores: FloatArray) -> None:
+        self._found.setdefault(recipe.name, []).append((query, ids[:DEPTH], scores[:DEPTH].tolist()))
+
+    def write(self, path: Path) -> list[Path]:
+        """The files that were written: `path` itself, or those in it where there are several recipes."""
+        written = []
+        for name, rankings in self._found.items():
+            words = re.sub(r"[^\w.+-]+", "_", name).strip("_")
+            place = path / f"{words}.run" if len(self._found) > 1 else path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_run(place, rankings, tag=words)
+            written.append(place)
+        return written

@@ -15,14 +15,13 @@ import numpy as np
 
 from resight import recipe as recipes
 from resight.collection import Collection
-from resight.collection.adding import Progress
+from resight.collection.add import Progress
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra
-from resight.evaluate.bench import Bench, Extras, Way, load_dataset, measure, prepare
 from resight.evaluate.comparison import Absent, Comparison, Fact, Row, choose_metric
+from resight.evaluate.evaluate import Bench, Extras, Way, load_dataset, measure, prepare
 from resight.evaluate.result_cache import ResultCache, make_key, mark_dataset
-from resight.evaluate.results import RunResult
-from resight.evaluate.spots import keep_spots
+from resight.evaluate.results import RunResult, keep_spots
 from resight.types import Branch, Choice, Dataset, Recipe
 
 

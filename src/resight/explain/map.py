@@ -3,9 +3,15 @@
 The page has the style of map_style.py and, if it has script, the script, without which nothing is lost.
 Places are shares of the map's width and height and marks are in pixels, so that marks and words are equally large on
 every screen and however far the map is enlarged. All that the map shows stands in a table below it too.
+
+Where a query is, by its answers: hits with positions, the estimate, and where it was taken in; a map out.
+
+How a map looks, for the page that it is put into; and a script that keeps its middle in sight as it is enlarged.
+
+Colours are those of the map alone, so that it looks the same on every page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from math import hypot, sqrt
@@ -13,11 +19,11 @@ from math import hypot, sqrt
 import jinja2
 from markupsafe import Markup
 
-from resight.explain.positions import measure, say_metres, say_position
-from resight.explain.projection import Projection, draw_grid, fit, round_down
-from resight.explain.spread import spread
+from resight.explain.format import measure, say_chance, say_metres, say_position, say_verdict
+from resight.explain.projection import Projection, draw_grid, fit, round_down, spread
 from resight.explain.tiles import Tiles, list_tiles
-from resight.geodesy import Position
+from resight.geodesy import Position, find_number, find_position
+from resight.types import Attribute, Hit, PositionEstimate
 
 RATIO = 4 / 3  # width to height; the style has it too
 BAR = 0.3  # of the width, that the scale bar takes at most
@@ -146,3 +152,162 @@ def _read_template() -> jinja2.Template:
 
 def _say_share(value: float) -> str:
     return f"{100 * value:.2f}%"
+
+
+def draw_answers(
+    hits: Sequence[Hit],
+    estimate: PositionEstimate | None,
+    query: Mapping[str, Attribute],
+    anchor: str,
+    link: str = "",
+    tiles: Tiles | None = None,
+) -> Markup | None:
+    """None where no answer has a position. `query` are its attributes; a hit's number is put after `link`."""
+    answers = [
+        Mark(
+            _kind(hit.probability),
+            position,
+            hit.id,
+            str(rank),
+            find_number(hit.attributes, "heading"),
+            says="" if hit.probability is None else say_chance(hit.probability),
+            link=f"{link}{rank}" if link else "",
+        )
+        for rank, hit in enumerate(hits, start=1)
+        if (position := find_position(hit.attributes))
+    ]
+    if not answers:
+        return None
+    marks = [*_mark_query(estimate, query), *answers]
+    return draw_map(marks, "Where the answers are", anchor, say_where(estimate, query, len(hits) - len(answers)), tiles)
+
+
+def say_where(estimate: PositionEstimate | None, query: Mapping[str, Attribute], unknown: int = 0) -> str:
+    """The estimate in words, its error where that is known, and how many answers the map has to leave out."""
+    sentences = []
+    if estimate is not None:
+        place = say_position((estimate.lat, estimate.lon))
+        chance = say_chance(estimate.probability)
+        if estimate.known:
+            circle = f"within {say_metres(estimate.metres)} ({estimate.coverage:.0%})"
+            sentences.append(f"Estimated at {place}, {circle}. The place is in the collection: {chance}.")
+        else:
+            sentences.append(f"Where this is cannot be told. The place is in the collection: {chance}.")
+            sentences.append(f"The best guess is {place}.")
+    taken = find_position(query)
+    if taken and estimate is not None:
+        error = say_metres(measure(taken, (estimate.lat, estimate.lon)))
+        sentences.append(f"By its own position, the query was taken {error} from there.")
+    if unknown:
+        sentences.append(f"{unknown} {'answer has' if unknown == 1 else 'answers have'} no position.")
+    return " ".join(sentences)
+
+
+def _mark_query(estimate: PositionEstimate | None, query: Mapping[str, Attribute]) -> list[Mark]:
+    marks = []
+    if taken := find_position(query):
+        marks.append(Mark("truth", taken, "Query, by its own position", heading=find_number(query, "heading")))
+    if estimate is not None:
+        kind = "estimate" if estimate.known else "guess"
+        words = f"± {say_metres(estimate.metres)} ({estimate.coverage:.0%})"
+        name = "Estimate of where the query is" if estimate.known else "Best guess of where the query is"
+        marks.append(Mark(kind, (estimate.lat, estimate.lon), name, metres=estimate.metres, says=words))
+    return marks
+
+
+def _kind(probability: float | None) -> str:
+    return "answer" if probability is None else say_verdict(probability).replace(" ", "-")
+
+
+STYLE = """
+.geo { --geo-paper: #fbfbf9; --geo-line: #dfe0da; --geo-ink: #1a1d1f; --geo-soft: #575d61; --geo-edge: #85887f;
+  --geo-4: #0b5f5a; --geo-4-ink: #ffffff; --geo-3: #7cc4bb; --geo-3-ink: #10201f; --geo-2: #d5d9d6;
+  --geo-2-ink: #1a1d1f; --geo-1: #fbfbf9; --geo-right: #0b6b66; --geo-wrong: #b3261e; --geo-sign: #ffffff;
+  --geo-estimate: #a83e00; --geo-truth: #5b2fb0; margin: 0; min-width: 0; container-type: inline-size; }
+@media (prefers-color-scheme: dark) {
+  .geo { --geo-paper: #14181a; --geo-line: #2a3134; --geo-ink: #edf0f0; --geo-soft: #a9b2b5; --geo-edge: #757f83;
+    --geo-4: #67d6c8; --geo-4-ink: #08201d; --geo-3: #24726a; --geo-3-ink: #ffffff; --geo-2: #434c50;
+    --geo-2-ink: #f4f6f6; --geo-1: #14181a; --geo-right: #67d6c8; --geo-wrong: #ff9c92; --geo-sign: #14181a;
+    --geo-estimate: #ffb061; --geo-truth: #c9b3ff; }
+}
+.geo-body { display: grid; gap: .8rem; }
+.geo-side { display: grid; gap: .8rem; align-content: start; }
+.geo-key { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; font-size: .85rem; color: var(--geo-soft); margin: 0;
+  padding: 0; list-style: none; }
+@container (min-width: 44rem) {
+  .geo-body { grid-template-columns: minmax(0, 40rem) minmax(13rem, 1fr); gap: 1.5rem; }
+  .geo-key { flex-direction: column; }
+}
+.geo-key li { display: inline-flex; align-items: center; gap: .4rem; }
+.geo-key svg { width: 18px; height: 18px; flex: none; overflow: visible; }
+.geo-zoom { border: 0; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem; align-items: center;
+  font-size: .8rem; color: var(--geo-soft); }
+.geo-zoom legend { float: left; padding: 0; margin-right: .2rem; }
+.geo-zoom label { position: relative; cursor: pointer; }
+.geo-zoom input { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0; opacity: 0; cursor: pointer; }
+.geo-zoom span { display: grid; place-items: center; min-width: 2.1rem; min-height: 2.2rem; border-radius: 8px;
+  border: 1px solid var(--geo-edge); background: var(--geo-paper); color: var(--geo-ink); }
+.geo-zoom input:checked + span { background: var(--geo-ink); color: var(--geo-paper); border-color: var(--geo-ink); }
+.geo-zoom input:focus-visible + span { outline: 3px solid var(--geo-right); outline-offset: 2px; }
+.geo-frame { overflow: auto; border: 1px solid var(--geo-line); border-radius: 12px; background: var(--geo-paper);
+  aspect-ratio: 4 / 3; position: relative; scrollbar-width: thin; }
+.geo-map { display: block; width: 100%; aspect-ratio: 4 / 3; overflow: hidden; }
+.geo:has(.geo-2:checked) .geo-map { width: 200%; }
+.geo:has(.geo-4:checked) .geo-map { width: 400%; }
+.geo:has(.geo-8:checked) .geo-map { width: 800%; }
+.geo-map svg { overflow: visible; }
+.geo-map text { font: 500 11px/1 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif;
+  fill: var(--geo-soft); }
+.geo-map .geo-words { paint-order: stroke; stroke: var(--geo-paper); stroke-width: 4px; stroke-linejoin: round; }
+.geo-map .geo-grid { stroke: var(--geo-line); stroke-width: 1; }
+.geo-map .geo-bar { stroke: var(--geo-ink); stroke-width: 2; fill: none; }
+.geo-map .geo-north { fill: var(--geo-soft); }
+.geo-mark circle, .geo-mark rect { stroke: var(--geo-paper); stroke-width: 1; }
+.geo-mark text { font-weight: 650; text-anchor: middle; }
+.geo-mark a { cursor: pointer; }
+.geo .geo-mark .geo-dot { fill: var(--geo-soft); stroke: none; }
+.geo-leader { stroke: var(--geo-soft); stroke-width: 1.2; }
+.geo-ray { fill: var(--geo-soft); stroke: var(--geo-paper); stroke-width: 1; }
+.geo .very-likely circle { fill: var(--geo-4); } .geo .very-likely text { fill: var(--geo-4-ink); }
+.geo .likely circle { fill: var(--geo-3); stroke: var(--geo-edge); } .geo .likely text { fill: var(--geo-3-ink); }
+.geo .unlikely circle, .geo .answer circle { fill: var(--geo-2); stroke: var(--geo-edge); stroke-width: 1; }
+.geo .unlikely text, .geo .answer text { fill: var(--geo-2-ink); }
+.geo .very-unlikely circle { fill: var(--geo-1); stroke: var(--geo-edge); stroke-width: 1; }
+.geo .very-unlikely text { fill: var(--geo-ink); }
+.geo .right circle { fill: var(--geo-right); } .geo .wrong rect { fill: var(--geo-wrong); }
+.geo .right text, .geo .wrong text { fill: var(--geo-sign); }
+.geo .open circle { fill: var(--geo-paper); stroke: var(--geo-edge); stroke-width: 1.5; }
+.geo .estimate circle { fill: var(--geo-estimate); stroke: var(--geo-paper); stroke-width: 2; }
+.geo .guess circle { fill: var(--geo-paper); stroke: var(--geo-estimate); stroke-width: 3; }
+.geo .geo-circle { fill: var(--geo-estimate); fill-opacity: .13; stroke: var(--geo-estimate); stroke-width: 1.5; }
+.geo .geo-circle.guess { fill-opacity: .05; stroke-dasharray: 5 4; }
+.geo .truth .geo-ray { fill: var(--geo-truth); stroke: var(--geo-paper); stroke-width: 1; }
+.geo .truth path:not(.geo-ray) { fill: none; stroke: var(--geo-truth); stroke-width: 3.5; stroke-linecap: round; }
+.geo .truth path.geo-casing { stroke: var(--geo-paper); stroke-width: 7; }
+.geo .geo-mark:hover circle, .geo .geo-mark:hover rect { stroke: var(--geo-ink); stroke-width: 2.5; }
+.geo figcaption { color: var(--geo-ink); font-size: .95rem; font-weight: 400; padding: 0; max-width: 40rem; }
+.geo-credit { font-size: .8rem; color: var(--geo-soft); margin: 0; }
+.geo-table { overflow-x: auto; }
+.geo-table table { max-width: none; width: 100%; }
+.geo-table th, .geo-table td { white-space: nowrap; text-align: left; padding: .35rem 1rem .35rem 0; }
+.geo-table td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }
+.geo details { border: 0; margin: 0; }
+.geo summary { padding: .7rem 0 .2rem; min-height: 2.2rem; }
+@container (min-width: 44rem) { .geo-table td:nth-child(2) { min-width: 15rem; } }
+@media print { .geo-zoom { display: none; } }
+"""
+
+SCRIPT = """
+for (const map of document.querySelectorAll(".geo")) {
+  const frame = map.querySelector(".geo-frame");
+  let x = Number(frame.dataset.x), y = Number(frame.dataset.y);
+  frame.addEventListener("scroll", () => {
+    x = (frame.scrollLeft + frame.clientWidth / 2) / frame.scrollWidth;
+    y = (frame.scrollTop + frame.clientHeight / 2) / frame.scrollHeight;
+  });
+  const keep = () => frame.scrollTo(
+    x * frame.scrollWidth - frame.clientWidth / 2, y * frame.scrollHeight - frame.clientHeight / 2);
+  map.addEventListener("change", keep);
+  window.addEventListener("resize", keep);
+}
+"""

@@ -4,6 +4,11 @@ Equirectangular about the middle, x = R cos φ₀ (λ − λ₀), y = R (φ − 
 that the antimeridian is no edge. Beyond 80° of latitude meridians run together, and the map is azimuthal equidistant
 about its middle instead: distances and directions from there are true. Elsewhere a map of 100 km is true to 1 % up to
 50° of latitude; a wider one is true along the parallel of its middle.
+
+Marks that would lie on each other → how far each is moved aside, in pixels.
+
+Greedy, in the order given: the first keep their places, later ones go round theirs on wider and wider rings until they
+lie on nothing. A mark that finds no room within reach stays where it is.
 """
 
 import math
@@ -12,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resight.explain.positions import say_metres
+from resight.explain.format import say_metres
 from resight.geodesy import RADIUS, Position
 
 DEGREE = math.radians(1) * RADIUS  # metres
@@ -153,3 +158,30 @@ def _multiples(step: float, span: float) -> Iterator[float]:
 
 def _say_offset(metres: float, positive: str, negative: str) -> str:
     return "0" if metres == 0 else f"{say_metres(abs(metres))} {positive if metres > 0 else negative}"
+
+
+Point = tuple[float, float]
+RINGS = (22.0, 38.0, 56.0, 76.0, 98.0)  # pixels
+TURNS = 16
+
+
+def spread(points: Sequence[Point], radius: float, size: Point, fixed: Sequence[Point] = ()) -> list[Point]:
+    """Offsets [n] of discs of one radius at `points`, within a frame of `size`; nothing is put over a `fixed` point."""
+    taken = list(fixed)
+    offsets = []
+    for x, y in points:
+        room = ((dx, dy) for dx, dy in _list_offsets() if _is_free(x + dx, y + dy, radius, size, taken))
+        dx, dy = next(room, (0.0, 0.0))
+        taken.append((x + dx, y + dy))
+        offsets.append((dx, dy))
+    return offsets
+
+
+def _list_offsets() -> list[Point]:
+    turns = [2 * math.pi * turn / TURNS for turn in range(TURNS)]
+    return [(0.0, 0.0), *((ring * math.cos(turn), ring * math.sin(turn)) for ring in RINGS for turn in turns)]
+
+
+def _is_free(x: float, y: float, radius: float, size: Point, taken: Sequence[Point]) -> bool:
+    inside = radius <= x <= size[0] - radius and radius <= y <= size[1] - radius
+    return inside and all(math.hypot(x - other[0], y - other[1]) >= 2 * radius for other in taken)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from resight.errors import CollectionError
 from resight.index import Chunks
-from resight.index.rows.gather import Rows, RowWriter, measure_folder, open_rows
-from resight.index.rows.score import (
+from resight.index.rows.row_files import Rows, RowWriter, measure_folder, open_rows
+from resight.index.rows.scoring import (
     Match,
     add_boxes,
     compare_vectors,

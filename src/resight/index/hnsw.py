@@ -16,8 +16,8 @@ import numpy as np
 from resight.errors import CollectionError
 from resight.index import Chunks
 from resight.index.rows.approximate import search_images
-from resight.index.rows.gather import Rows, RowWriter, measure_folder, open_rows
-from resight.index.rows.score import Match
+from resight.index.rows.row_files import Rows, RowWriter, measure_folder, open_rows
+from resight.index.rows.scoring import Match
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, IntArray, Ranking
 

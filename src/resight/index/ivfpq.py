@@ -21,13 +21,13 @@ import numpy as np
 from resight.errors import CollectionError, RecipeError
 from resight.index import Chunks
 from resight.index.rows.approximate import search_images
-from resight.index.rows.gather import Rows, RowWriter, measure_folder, open_rows
-from resight.index.rows.inverted_lists import Layout, ListFinder, learn_rotation, plan, train_lists
-from resight.index.rows.score import Match
-from resight.index.rows.training import Sampler
-from resight.index.rows.turning import learn_whitening, leave
-from resight.index.rows.turning import load as load_turn
-from resight.index.rows.turning import save as save_turn
+from resight.index.rows.ivf import Layout, ListFinder, learn_rotation, plan, train_lists
+from resight.index.rows.pretransform import learn_whitening, leave
+from resight.index.rows.pretransform import load as load_turn
+from resight.index.rows.pretransform import save as save_turn
+from resight.index.rows.reservoir import Sampler
+from resight.index.rows.row_files import Rows, RowWriter, measure_folder, open_rows
+from resight.index.rows.scoring import Match
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, Ranking
 

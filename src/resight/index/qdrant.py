@@ -24,11 +24,9 @@ import qdrant_client  # noqa: F401 - so that who has no client is told when the 
 
 from resight.errors import CollectionError, InputError
 from resight.index import Chunks
-from resight.index.points.batches import batch_points
-from resight.index.points.failures import KEY
-from resight.index.points.place import Place, Point, VectorLayout, load_kind
-from resight.index.points.row_search import RowSearcher
-from resight.index.rows.gather import Rows, RowWriter, open_rows
+from resight.index.qdrant_backend.backend import KEY, Place, Point, VectorLayout, batch_points, load_kind
+from resight.index.qdrant_backend.row_search import RowSearcher
+from resight.index.rows.row_files import Rows, RowWriter, open_rows
 from resight.types import Descriptors
 
 USING = "rows"

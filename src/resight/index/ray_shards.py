@@ -20,12 +20,19 @@ from typing import Any, Literal
 from resight import index as indexes
 from resight.errors import ClusterError, InputError, RecipeError
 from resight.index import Chunks, Cuttable, Divisible, Index
-from resight.index.segments.join import merge
-from resight.index.shards.asking import Patience, ask
-from resight.index.shards.dealing import find_shard, split_names
-from resight.index.shards.keeper import Keeper, find_keeper
-from resight.index.shards.manifest import Manifest, Shard, describe_shard, locate_shard, read_manifest, write_manifest
+from resight.index._segments import merge
+from resight.index.shards.placement import find_shard, split_names
+from resight.index.shards.replica_manager import Keeper, find_keeper
 from resight.index.shards.replicas import Replicas
+from resight.index.shards.scatter_gather import Patience, ask
+from resight.index.shards.shard_manifest import (
+    Manifest,
+    Shard,
+    describe_shard,
+    locate_shard,
+    read_manifest,
+    write_manifest,
+)
 from resight.index.shards.spill import spill
 from resight.plugins import check_range
 from resight.ray_cluster import cluster_errors, connect

@@ -7,12 +7,10 @@
 The inner loops are C with AVX2 (`implementation()` says "avx2") or numpy where that is not to be had ("numpy").
 """
 
-from resight.kernels.cascade import Cascade, cascade, identity_rate
-from resight.kernels.certificate import Certificate
 from resight.kernels.dispatch import implementation
-from resight.kernels.files import open_pack as open
-from resight.kernels.packed import Packed, pack
-from resight.kernels.writing import PackWriter
+from resight.kernels.pack_files import open_pack as open
+from resight.kernels.packed import Cascade, Certificate, Packed, cascade, identity_rate, pack
+from resight.kernels.writer import PackWriter
 
 __all__ = [
     "Cascade",

@@ -1,4 +1,6 @@
-"""The one place that chooses: the compiled kernels where they are built and the processor has AVX2, numpy elsewhere.
+"""Work over many images → one call, or one a thread. Threads wait in the system, never in a loop.
+
+The one place that chooses: the compiled kernels where they are built and the processor has AVX2, numpy elsewhere.
 
 Each function arranges the query as its kernel wants it, splits the images over threads and gives [images] scores.
 The environment variable RESIGHT_KERNELS=numpy switches the compiled kernels off.
@@ -6,17 +8,46 @@ The environment variable RESIGHT_KERNELS=numpy switches the compiled kernels off
 
 import functools
 import importlib
+import itertools
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.kernels import numpy_twin
-from resight.kernels.numpy_twin import Gain
-from resight.kernels.threads import run_split
+from resight.kernels import numpy_reference
+from resight.kernels.numpy_reference import Gain
 from resight.types import FloatArray
+
+# Multiply-adds that are worth a thread of their own: some milliseconds, against a tenth of one to start it.
+SMALL = 200_000_000
+# A core that is busy with something else holds up only the piece that it has: a millisecond or two of work, against
+# some microseconds to fetch the next one.
+PIECE = 50_000_000
+MOST_PIECES = 16  # a thread
+
+
+def run_split(call: Callable[[int, int], object], images: int, work: int, threads: int | None) -> None:
+    """`call(begin, end)` over all of `images`; work: multiply-adds in all; threads: the most (None: all cores)."""
+    workers = min(available_cores() if threads is None else threads, work // SMALL, images)
+    if workers <= 1:
+        call(0, images)
+        return
+    pieces = min(max(work // PIECE, workers), workers * MOST_PIECES, images)
+    bounds = [images * piece // pieces for piece in range(pieces + 1)]
+    with ThreadPoolExecutor(workers) as pool:
+        for finished in [pool.submit(call, begin, end) for begin, end in itertools.pairwise(bounds)]:
+            finished.result()
+
+
+def available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
 
 LANES = 16
 WIDE_LANES = 32  # of bytes
@@ -46,7 +77,7 @@ def maxsim_float(
     """query [Kq, d] float32, tokens [n, d] float32 or float16."""
     module = native()
     if module is None:
-        return numpy_twin.maxsim_float(query, tokens, offsets, rows)
+        return numpy_reference.maxsim_float(query, tokens, offsets, rows)
     (count, d), out = query.shape, make_out(offsets, rows)
     if tokens.dtype == np.float32 and count <= FEW:
         kernel, values, weights = module.scan_fp32, query, np.full(count, 1 / count, np.float32)
@@ -77,7 +108,7 @@ def maxsim_int8(
     """query [Kq, d] in -64..64. The caller knows which way its sums fit: see int8.py."""
     module = native()
     if module is None:
-        return numpy_twin.maxsim_int8(query, query_steps, tokens, steps, shifts, offsets, rows)
+        return numpy_reference.maxsim_int8(query, query_steps, tokens, steps, shifts, offsets, rows)
     (count, d), out = query.shape, make_out(offsets, rows)
     for array in (tokens, steps, shifts):
         ask_pages(module, array, offsets, rows)
@@ -121,7 +152,7 @@ def maxsim_pq(
     """tables [Kq, m, 2^bits], uint8 up to 63 at 4 bits, int16 at 8; codes [blocks, m, 16] at 4 bits, [n, m] at 8."""
     module = native()
     if module is None:
-        return numpy_twin.maxsim_pq(tables, scales, biases, codes, bits, offsets, rows)
+        return numpy_reference.maxsim_pq(tables, scales, biases, codes, bits, offsets, rows)
     (count, parts, _), out = tables.shape, make_out(offsets, rows)
     together = 2 if bits == 4 else LANES
     padding = -count % together
@@ -153,7 +184,7 @@ def maxsim_rq(
     """tables [Kq, m, up to 256], numbers [n, m]; score = bias + scale × the sum of the best sums of entries."""
     module = native()
     if module is None:
-        return numpy_twin.maxsim_rq(tables, scale, bias, numbers, offsets, rows)
+        return numpy_reference.maxsim_rq(tables, scale, bias, numbers, offsets, rows)
     (count, parts, entries), out = tables.shape, make_out(offsets, rows)
     padded = np.pad(tables, ((0, -count % WIDE_LANES), (0, 0), (0, 256 - entries)))
     arranged = align(padded.reshape(-1, WIDE_LANES, parts, 256).transpose(0, 2, 3, 1))
@@ -179,8 +210,8 @@ def add_postings(
     """query [w], and list w from starts[w] to stops[w] of images [m] and values [m] → [count], what the lists add."""
     module, totals = native(), np.zeros(count, np.float32)
     if module is None:
-        return numpy_twin.add_postings(query, starts, stops, images, values, gain, count)
-    module.add_postings(query, starts, stops, images, values, numpy_twin.GAINS.index(gain), totals)
+        return numpy_reference.add_postings(query, starts, stops, images, values, gain, count)
+    module.add_postings(query, starts, stops, images, values, numpy_reference.GAINS.index(gain), totals)
     return totals
 
 
@@ -198,7 +229,7 @@ def add_codes(
     [count]: each posting adds its word's weight × gains [8 × bytes + 1] at the number of bits that differ."""
     module, totals = native(), np.zeros(count)
     if module is None:
-        return numpy_twin.add_codes(query, weights, starts, stops, images, codes, gains, count)
+        return numpy_reference.add_codes(query, weights, starts, stops, images, codes, gains, count)
     module.add_codes(query, weights, starts, stops, images, codes, gains, totals)
     return totals
 

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.kernels import dispatch
-from resight.kernels.bounds import round_off
-from resight.kernels.filling import Plan, Rows, raise_longest
+from resight.kernels.codec import Plan, Rows, raise_longest, round_off
 from resight.types import FloatArray
 
 

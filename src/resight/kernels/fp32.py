@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.kernels import dispatch
-from resight.kernels.filling import Plan, Rows
+from resight.kernels.codec import Plan, Rows
 from resight.types import FloatArray
 
 

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.kernels import dispatch
-from resight.kernels.bounds import read_chunks, round_off
-from resight.kernels.filling import Plan, Rows, raise_longest
+from resight.kernels.codec import Plan, Rows, raise_longest, read_chunks, round_off
 from resight.types import FloatArray
 
 LARGEST_SUM = 32767.0

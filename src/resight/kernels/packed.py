@@ -1,22 +1,87 @@
-"""Tokens of many images, packed for search: scores, the best k, proven if wanted, and files."""
+"""A pack with error bounds and the tokens behind it → the fp32 top k, and why no other image can be in it.
 
+Every image has a score s and a radius r: its fp32 score lies in s - r … s + r. Some promising images are scored in
+fp32; the k-th best of them is a threshold. An image with s + r below the threshold cannot enter; all others are
+scored in fp32 as well.
+
+Tokens of many images, packed for search: scores, the best k, proven if wanted, and files.
+
+Passes from rough to fine: each scores what the one before has kept. Fast, not proven; the identity rate is measured.
+
+small = kernels.pack(tokens, offsets, kind="int8", dims=64)
+whole = kernels.pack(tokens, offsets, kind="int8")
+found = kernels.cascade([(small, 1000), (whole, 30)])
+rows, scores, _ = found.top(query, 10)
+kernels.identity_rate(found, queries, 10)             # 0.99: of 100 queries, 99 get the exact top 10
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight import plugins
 from resight.errors import InputError
-from resight.kernels.admit import admit_query, admit_rows, admit_tokens
-from resight.kernels.certificate import Certificate, certify_all, prove
-from resight.kernels.filling import fill_from
+from resight.kernels.allocation import in_folder, in_memory
+from resight.kernels.codec import Codes, fill_from, find_kind
 from resight.kernels.fp32 import keep_as_given
-from resight.kernels.kinds import Codes, find_kind
-from resight.kernels.room import in_folder, in_memory
-from resight.kernels.select import best_rows
+from resight.kernels.select import best_rows, kth_best
+from resight.kernels.validation import admit_query, admit_rows, admit_tokens
 from resight.types import FloatArray
+
+LOWEST = float(np.finfo(np.float32).min)  # above minus infinity, which images without tokens score
+
+
+@dataclass(frozen=True)
+class Certificate:
+    images: int  # with at least one token
+    rescored: int  # of them, scored in full precision
+    threshold: float  # the k-th best score; minus infinity when there are fewer images
+    margin: float  # how far below it every other image stays at least; infinity when none is left
+    reason: str
+
+
+def prove(
+    codes: Codes, reference: Codes, query: FloatArray, k: int, threads: int | None
+) -> tuple[NDArray[np.int64], FloatArray, Certificate]:
+    """Rows [≤ k], their scores by `reference`, and the certificate."""
+    rough = codes.scores(query, None, threads)
+    highest = rough + codes.radius(query)
+    images = int(np.count_nonzero(np.diff(codes.offsets)))
+    first = best_rows(rough, 2 * k + 8)
+    scores = reference.scores(query, first, threads)
+    highest[first] = -np.inf  # done with
+    doubtful = np.flatnonzero(highest >= max(kth_best(scores, k), LOWEST))
+    highest[doubtful] = -np.inf
+    rows = np.concatenate([first, doubtful])
+    scores = np.concatenate([scores, reference.scores(query, doubtful, threads)])
+    order = np.lexsort((rows, -scores))[:k]
+    threshold = kth_best(scores, k)
+    left = float(highest.max()) if len(highest) else -np.inf
+    return rows[order], scores[order], certify(images, len(rows), threshold, left, reference.kind)
+
+
+def certify_all(scores: FloatArray, k: int, kind: str) -> Certificate:
+    """For tokens that are compared as they are: there is nothing to prove."""
+    images = int(np.count_nonzero(scores > -np.inf))
+    reason = f"All {images:,} images were scored in {kind}."
+    return Certificate(images, images, kth_best(scores[scores > -np.inf], k), float("inf"), reason)
+
+
+def certify(images: int, rescored: int, threshold: float, left: float, kind: str) -> Certificate:
+    """left: the highest that an image can score which was not scored in `kind`."""
+    if rescored == images:
+        return Certificate(images, images, threshold, float("inf"), f"All {images:,} images were scored in {kind}.")
+    margin = threshold - left
+    reason = (
+        f"{rescored:,} of {images:,} images were scored in {kind}. The {images - rescored:,} others cannot reach "
+        f"{threshold:.6g}: their compressed scores and error bounds keep them at least {margin:.3g} below."
+    )
+    return Certificate(images, rescored, threshold, margin, reason)
+
 
 Top = tuple[NDArray[np.int64], FloatArray, Certificate | None]
 SHARED = ("centroids", "centre", "basis", "reach")  # once a pack, however many images
@@ -103,7 +168,7 @@ class Packed:
 
     def save(self, folder: str | Path, scratch: str | Path | None = None) -> None:
         """Write to a folder that `kernels.open` maps again. Arrays in files of `scratch` are moved out of it."""
-        from resight.kernels.files import save  # it restores packs, and so needs this module
+        from resight.kernels.pack_files import save  # it restores packs, and so needs this module
 
         save(self, Path(folder), None if scratch is None else Path(scratch))
 
@@ -123,3 +188,61 @@ class Packed:
             actual=f"a pack of kind {self.kind} made with keep='none'",
             fix="pack with keep='fp32' or keep='fp16', or ask with exact=False",
         )
+
+
+def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
+    """Packs of the same images, each with how many images it keeps; the last one's kept tokens decide, or its codes
+    where none are kept."""
+    if not passes:
+        raise InputError("a cascade needs a pass", expected="at least one pack", actual="none", fix="give one")
+    first = passes[0][0].codes
+    for packed, keep in passes:
+        if packed.codes.d != first.d or not np.array_equal(packed.codes.offsets, first.offsets):
+            raise InputError(
+                "the passes are over different images",
+                expected=f"{len(passes[0][0])} images of {first.d} dimensions, with the same offsets",
+                actual=f"{len(packed)} images of {packed.codes.d} dimensions",
+                fix="make all packs from the same tokens and offsets",
+            )
+        if keep < 1:
+            raise InputError("a pass keeps no image", expected="1 or more", actual=str(keep), fix="keep more")
+    return Cascade(tuple(passes))
+
+
+def identity_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k: int) -> float:
+    """The share of queries whose unproven top k is the exact one, rank by rank."""
+    exact = searcher if isinstance(searcher, Packed) else searcher.passes[-1][0]
+    rough: Searcher = Unproven(searcher) if isinstance(searcher, Packed) else searcher
+    same = [np.array_equal(rough.top(query, k)[0], exact.top(query, k)[0]) for query in queries]
+    if not same:
+        raise InputError("there is no query to measure with", expected="at least one", actual="none", fix="give some")
+    return float(np.mean(same))
+
+
+@dataclass(frozen=True)
+class Cascade:
+    passes: tuple[tuple[Packed, int], ...]
+
+    def top(self, query: ArrayLike, k: int, threads: int | None = None, among: ArrayLike | None = None) -> Top:
+        """Rows and scores of the best k that got through all passes; never a certificate. among: of these rows only."""
+        rows = None if among is None else np.unique(among)
+        for packed, keep in self.passes:
+            chosen = best_rows(packed.scores(query, rows, threads), max(keep, k))
+            rows = np.sort(chosen if rows is None else rows[chosen])
+        assert rows is not None
+        last = self.passes[-1][0]
+        scores = last.exact_scores(query, rows, threads) if last.can_prove else last.scores(query, rows, threads)
+        order = best_rows(scores, k)  # rows are sorted, so equal scores stay in their order
+        return rows[order], scores[order], None
+
+
+class Searcher(Protocol):
+    def top(self, query: ArrayLike, k: int, threads: int | None = None) -> Top: ...
+
+
+@dataclass(frozen=True)
+class Unproven:
+    packed: Packed
+
+    def top(self, query: ArrayLike, k: int, threads: int | None = None) -> Top:
+        return self.packed.top(query, k, exact=False, threads=threads)

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.kernels import dispatch
-from resight.kernels.bounds import bound_by_tables
-from resight.kernels.filling import Plan, Rows, raise_longest
-from resight.kernels.kmeans import find_centroids, find_nearest
+from resight.kernels.codec import Plan, Rows, bound_by_tables, raise_longest
+from resight.kernels.pq import find_centroids, find_nearest
 from resight.plugins import check_range
 from resight.types import FloatArray
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
+from resight.files.atomic import write_whole
 from resight.types import Ranking
-from resight.whole_files import write_whole
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
 # The best of thirty wrong candidates usually stands out by less than this. A branch to which the query means nothing

@@ -2,14 +2,21 @@
 
 A condition is "name=value", "name!=value", "name<value", "name<=value", "name>value" or "name>=value"; the
 value is compared as a number where both sides are numbers. An image without the attribute never passes.
+
+One attribute of many images as a column, so that a condition is met or not by all of them at once.
+
+In: attributes of images in some order. Out: [n] bool for a Condition or a Circle, the same as `holds` gives one by one.
 """
 
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.geodesy import find_position, metres_between
@@ -93,3 +100,64 @@ def read_number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+Rows = Iterable[Mapping[str, Attribute]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """The values of one attribute: each that occurs is held, and compared, once."""
+
+    codes: NDArray[np.int64]  # [n] the number of each image's value; the last one is that of images without any
+    texts: NDArray[np.object_]  # [v] str, in small letters where it is a boolean
+    numbers: NDArray[np.float64]  # [v]; NaN: not a number
+    truths: NDArray[np.bool_]  # [v] a boolean, which is compared without regard to case
+
+    def meet(self, condition: Condition) -> NDArray[np.bool_]:
+        compare = OPERATORS[condition.sign]
+        met = np.zeros(len(self.texts) + 1, bool)
+        met[:-1] = compare(self.texts, condition.value)
+        met[:-1][self.truths] = compare(self.texts[self.truths], condition.value.lower())
+        wanted = read_number(condition.value)
+        if wanted is not None:
+            are_numbers = ~np.isnan(self.numbers)
+            met[:-1][are_numbers] = compare(self.numbers[are_numbers], wanted)
+        return np.asarray(met[self.codes])
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where images were taken; those that nothing is known of are not listed."""
+
+    total: int
+    places: NDArray[np.int64]  # [n]
+    lats: NDArray[np.float64]  # [n] degrees
+    lons: NDArray[np.float64]  # [n] degrees
+
+    def meet(self, circle: Circle) -> NDArray[np.bool_]:
+        found = np.zeros(self.total, bool)
+        found[self.places[metres_between(circle.lat, circle.lon, self.lats, self.lons) <= circle.metres]] = True
+        return found
+
+
+def make_column(rows: Rows, name: str) -> Column:
+    held = [attributes.get(name) for attributes in rows]
+    # By type too: True, 1 and 1.0 are equal, and are not the same value.
+    kinds = {key: code for code, key in enumerate({(type(value), value): None for value in held if value is not None})}
+    texts = np.empty(len(kinds), object)
+    texts[:] = [str(value).lower() if kind is bool else str(value) for kind, value in kinds]
+    numbers = [None if kind is bool else read_number(str(value)) for kind, value in kinds]
+    return Column(
+        np.array([len(kinds) if value is None else kinds[type(value), value] for value in held], np.int64),
+        texts,
+        np.array([np.nan if number is None else number for number in numbers], np.float64),
+        np.array([kind is bool for kind, _ in kinds], bool),
+    )
+
+
+def make_places(rows: Rows) -> Places:
+    found = [find_position(attributes) for attributes in rows]
+    places = [place for place, position in enumerate(found) if position is not None]
+    lats, lons = np.array([position for position in found if position], np.float64).reshape(-1, 2).T
+    return Places(len(found), np.array(places, np.int64), lats, lons)

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from resight.search import calibration as calibrations
 from resight.search.calibration import Calibration
 from resight.search.fusions import Fusion
+from resight.search.fusions.robust_zscore import USUAL
 from resight.search.fusions.score import Score
-from resight.search.locate import BY_TOKENS, Sizes, locate
-from resight.search.rerankers import Gallery, Reranker
-from resight.search.restricted import restrict
-from resight.search.shortlist import USUAL, Shortlister, shortlist
+from resight.search.gallery import Gallery, restrict
+from resight.search.locate_boxes import BY_TOKENS, Sizes, locate
+from resight.search.rerankers import Reranker
+from resight.search.shortlist import Shortlister, shortlist
 from resight.types import Query, Ranking
 
 

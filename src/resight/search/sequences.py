@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from resight import ranks
+from resight import topk
 from resight.errors import InputError
 from resight.plugins import check_range
 from resight.types import FloatArray, Ranking
@@ -55,7 +55,7 @@ def match_sequences(
     for ranking in rankings:
         rows.append(standardise(spread_out(ranking, places)))
         scores = follow(list(rows), np.linspace(config.slowest, config.fastest, config.speeds).tolist())
-        found = ranks.best(ranking.query_id, order, scores, len(order))
+        found = topk.best(ranking.query_id, order, scores, len(order))
         yield replace(ranking, ids=found.ids, scores=found.scores)
 
 

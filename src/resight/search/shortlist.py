@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from resight import ranks
+from resight import topk
 from resight.index import Searcher
 from resight.search.fusions import Fusion
+from resight.search.fusions.robust_zscore import robust_zscore
 from resight.types import Box, Descriptors, FloatArray, Query, Ranking
-
-USUAL, FEWEST, FARTHEST = 30, 8, 50.0
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ def shortlist(
     ]
     scores = np.stack([_order(ranking, ids) for ranking in found])
     weights = np.array([part.weight for part in shortlisters], np.float32)
-    ranking = ranks.best(query.id, ids, fusion.fuse(scores, weights), depth)
-    standouts = np.stack([standout(branch) for branch in scores])
+    ranking = topk.best(query.id, ids, fusion.fuse(scores, weights), depth)
+    standouts = np.stack([robust_zscore(branch) for branch in scores])
     signals: dict[str, dict[str, float]] = {name: {} for name in ids}
     for part, values, distances in zip(shortlisters, scores.tolist(), standouts.tolist(), strict=True):
         for name, value, distance in zip(ids, values, distances, strict=True):
@@ -64,22 +63,6 @@ def shortlist(
 
 def name_standout(part: str, parts: int) -> str:
     return "standout" if parts == 1 else f"{part}_standout"
-
-
-def standout(scores: FloatArray) -> FloatArray:
-    """How far each score [n] lies above the usual one: (s - median) / spread over the best 30.
-
-    The right image stands out from the other candidates even where its score is low. Images that have nothing in
-    common with the query (score 0, such as blank ones) do not take part; 0 where too few do. Bounded, because a
-    similarity alone never proves anything.
-    """
-    usual = np.sort(scores)[::-1][:USUAL]
-    usual = usual[usual != 0]
-    if len(usual) < FEWEST:
-        return np.zeros(len(scores), np.float32)
-    middle = float(np.median(usual))
-    spread = 1.4826 * float(np.median(np.abs(usual - middle))) + 1e-6
-    return np.asarray(np.clip((scores - middle) / spread, 0, FARTHEST), np.float32)
 
 
 def complete(found: Ranking, searcher: Searcher, query: Descriptors, ids: Iterable[str]) -> Ranking:

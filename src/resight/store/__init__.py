@@ -4,7 +4,7 @@ In go `Record`s, one an image with the descriptors of every branch; out come `Im
 
 A store shows the collection as it was when it was opened, last refreshed or last written to by this store; a snapshot
 and an iterator keep the state they started with. A snapshot may be read by many threads at once, a store by one.
-Whoever calls a `Writer` method holds the writer lock (resight.lock).
+Whoever calls a `Writer` method holds the writer lock (resight.files.lock).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -15,11 +15,10 @@ from typing import Any
 import lancedb
 
 from resight.errors import CollectionError, SpaceMismatch, StorageError
-from resight.places import is_remote, to_url
+from resight.files.remote import is_remote, to_url
 from resight.store import FIELDS, KEEP, Field, Fragment, ImageRecord, Layout, Record
-from resight.store.rows.encode import encode
+from resight.store.rows.arrow import encode, make_schema, read_layout
 from resight.store.rows.fragments import commit_fragments, remove_uncommitted, write_fragments
-from resight.store.rows.schema import make_schema, read_layout
 from resight.store.rows.snapshot import TABLE, Snapshot, split, take_snapshot, tell_unreadable
 from resight.types import Descriptors
 

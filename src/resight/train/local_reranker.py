@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from resight.errors import InputError
+from resight.files.atomic import write_whole
 from resight.search.scorers.transformer import find_places
 from resight.types import Descriptors, FloatArray
-from resight.whole_files import write_whole
 
 
 @dataclass(frozen=True)

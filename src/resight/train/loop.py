@@ -20,15 +20,14 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from resight.train import checkpoints, freezing, resuming
+from resight.train import checkpoints, optim
+from resight.train import checkpoints as resuming
 from resight.train.checkpoints import Progress
-from resight.train.distributed import Team
-from resight.train.ema import Average
-from resight.train.schedule import find_rate
-from resight.train.settings import Settings, Stage
+from resight.train.distributed import Team, sync_norms
+from resight.train.logger import Curves
+from resight.train.optim import Average, find_rate
 from resight.train.step import Part, Stepper
-from resight.train.synced_norm import sync_norms
-from resight.train.watching import Curves
+from resight.train.train_config import Settings, Stage
 
 LAST, BEST = "last.safetensors", "best.safetensors"
 ALONE = Team()
@@ -128,8 +127,8 @@ class _Run:
         self.settings, self.folder, self.stage, self.team = settings, folder, stage, team
         if settings.batch_norm == "synced":
             sync_norms(network, team)
-        freezing.freeze(network, stage)
-        self.stepper = Stepper(freezing.view(network, stage), loss, settings, team)
+        optim.freeze(network, stage)
+        self.stepper = Stepper(optim.view(network, stage), loss, settings, team)
         self.average = Average(network, settings.ema) if settings.ema else None
         self.progress = Progress(
             settings=_plain(dataclasses.asdict(settings)),
@@ -149,7 +148,7 @@ class _Run:
         loss = None
         while not self.progress.finished:
             epoch, first = self.progress.epoch, self.progress.batch
-            freezing.set_training_mode(self.network, self.stage, settings)
+            optim.set_training_mode(self.network, self.stage, settings)
             for number, parts in enumerate(self.batches.read(epoch, first), first):
                 rate = find_rate(self.progress.step, total, warm)
                 loss = self.stepper.step(parts, rate, f"epoch {epoch + 1}, batch {number + 1}")
@@ -190,7 +189,7 @@ class _Run:
         value: float | None = None
         if validate is not None and self.team.leads:
             with torch.random.fork_rng(devices=[]):
-                value = float(validate(freezing.view(self._judged.eval(), self.stage)))
+                value = float(validate(optim.view(self._judged.eval(), self.stage)))
             self._advance(unreadable_held_out=validate.unreadable)
             if not math.isnan(value):
                 self._write(validation=value)

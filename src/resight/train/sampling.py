@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resight.train.settings import Settings
+from resight.train.train_config import Settings
 from resight.types import IntArray
 
 WIDEST = 2.0  # log2 of width : height beyond which a picture is bent rather than given a group of its own

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from resight.errors import TrainingError
 from resight.train.distributed import Team
-from resight.train.settings import Settings
+from resight.train.train_config import Settings
 
 MOST_SKIPPED = 20  # steps in a row that do not fit into fp16, with a scale that is halved every time
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}

@@ -2,7 +2,7 @@ import pytest
 import typer
 
 from resight.apps.cli import app
-from resight.apps.commands.map_tiles import read_tiles
+from resight.apps.cli.options import read_tiles
 from resight.errors import InputError
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from resight.apps import terminal
-from resight.apps.commands import evaluating, reporting
+from resight.apps.cli import eval, report
 from resight.evaluate.table import Table
 
 TABLE = Table(
@@ -29,7 +29,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("shell")
 def test_marks_are_styles_of_the_figure_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    reporting.print_table(TABLE)
+    report.print_table(TABLE)
     shown = capsys.readouterr().out
     assert "\x1b[1m0.5000\x1b[0m ±0.100" in shown
     assert "\x1b[4m0.4000\x1b[0m ±0.100" in shown
@@ -37,7 +37,7 @@ def test_marks_are_styles_of_the_figure_on_a_terminal(capsys: pytest.CaptureFixt
 
 
 def test_a_pipe_gets_plain_text_without_a_legend(capsys: pytest.CaptureFixture[str]) -> None:
-    reporting.print_table(TABLE)
+    report.print_table(TABLE)
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "bold" not in shown
@@ -63,7 +63,7 @@ def test_the_words_before_a_bar_can_be_changed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_many_recipes_are_named_together() -> None:
-    assert evaluating._name(["a"], []) == ""
-    assert evaluating._name(["a"], ["b"]) == ""
-    assert evaluating._name(["x/a.toml", "craterbench/cnn"], []) == "a, craterbench/cnn"
-    assert evaluating._name(["a"], ["b", "c", "d", "e", "f"]) == "a with b, c, d, 2 more"
+    assert eval._name(["a"], []) == ""
+    assert eval._name(["a"], ["b"]) == ""
+    assert eval._name(["x/a.toml", "craterbench/cnn"], []) == "a, craterbench/cnn"
+    assert eval._name(["a"], ["b", "c", "d", "e", "f"]) == "a with b, c, d, 2 more"

@@ -1,7 +1,6 @@
 import pytest
 
-from resight.audit.agreement import compute_cohen, compute_fleiss, measure_agreement
-from resight.audit.votes import Verdict, Vote
+from resight.audit.review.votes import Verdict, Vote, compute_cohen, compute_fleiss, measure_agreement
 
 
 def cast(reviewer: str, *verdicts: Verdict) -> list[Vote]:

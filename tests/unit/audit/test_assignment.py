@@ -3,7 +3,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.audit.assignment import assign
+from resight.audit.match import assign
 
 
 def test_the_sum_counts_and_not_the_best_single_pair():

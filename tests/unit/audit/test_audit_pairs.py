@@ -1,6 +1,6 @@
 import pytest
 
-from resight.audit.pairs import Pair, parse_kinds, read_pairs, write_pairs
+from resight.audit.dedup.pairs import Pair, parse_kinds, read_pairs, write_pairs
 from resight.errors import InputError, ManifestError
 
 

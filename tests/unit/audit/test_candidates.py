@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from builders import draw_texture
 
-from resight.audit.branches import Branches, choose_branches
-from resight.audit.candidates import Depth, choose_sharing, exceed_chance, find_candidates
-from resight.audit.side import Side
-from resight.audit.thumbnails import Thumbnails, shrink
+from resight.audit.dedup.branches import Branches, choose_branches
+from resight.audit.dedup.candidates import Depth, choose_sharing, exceed_chance, find_candidates
+from resight.audit.dedup.grey_thumbnails import Side, Thumbnails, shrink
 from resight.recipe import load
 
 

@@ -1,9 +1,7 @@
 import math
 
-from resight.audit.choosing import choose, find_cut
-from resight.audit.listing import Judged
-from resight.audit.registration import Registration
-from resight.audit.verification import Finding
+from resight.audit.dedup.pairs import Judged, choose, find_cut
+from resight.audit.dedup.verify import Finding, Registration
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
 

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from resight.audit.copies import collapse, join
-from resight.audit.keep import rank
+from resight.audit.dedup.groups import collapse, join, rank
 from resight.store import ImageRecord
 
 

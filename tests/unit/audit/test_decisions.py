@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from resight.audit.decisions import decide, read_votes
-from resight.audit.pairs import Pair
-from resight.audit.votes import Verdict, Vote
+from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.find_leaks import decide, read_votes
+from resight.audit.review.votes import Verdict, Vote
 from resight.errors import InputError
 
 PAIRS = [Pair(name, "x", "same", chance) for name, chance in (("a", 0.99), ("b", 0.95), ("c", 0.5), ("d", 0.1))]

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.audit.doubts import find_doubts, share_part
+from resight.audit.leaks.overlap import find_doubts, share_part
 from resight.types import FloatArray, Hit, Match
 
 

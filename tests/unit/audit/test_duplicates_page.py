@@ -2,9 +2,9 @@
 
 import re
 
-from resight.audit.dedup import Report
-from resight.audit.duplicates_page import render
-from resight.audit.pairs import Pair
+from resight.audit.dedup.duplicates_page import render
+from resight.audit.dedup.find_duplicates import Report
+from resight.audit.dedup.pairs import Pair
 from resight.errors import CollectionError
 
 

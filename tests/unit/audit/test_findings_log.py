@@ -3,10 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.audit.candidates import Candidates
-from resight.audit.findings_log import FindingsLog
-from resight.audit.registration import Registration
-from resight.audit.verification import Finding
+from resight.audit.dedup.candidates import Candidates
+from resight.audit.dedup.resume_log import FindingsLog
+from resight.audit.dedup.verify import Finding, Registration
 from resight.errors import StorageError
 
 CANDIDATES = Candidates(np.array([[0, 1], [0, 2]], np.int32), np.array([False, True]))

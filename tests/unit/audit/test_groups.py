@@ -1,4 +1,4 @@
-from resight.audit.groups import Link, form_groups
+from resight.audit.dedup.groups import Link, form_groups
 
 LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
 

@@ -1,8 +1,7 @@
 import pytest
 
-from resight.audit.judging import judge, tell_kind
-from resight.audit.registration import Registration
-from resight.audit.verification import Finding
+from resight.audit.dedup.pairs import judge, tell_kind
+from resight.audit.dedup.verify import Finding, Registration
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
 

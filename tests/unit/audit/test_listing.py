@@ -1,7 +1,5 @@
-from resight.audit.listing import Judged, list_between, list_within
-from resight.audit.pairs import Pair
-from resight.audit.registration import Registration
-from resight.audit.verification import Finding
+from resight.audit.dedup.pairs import Judged, Pair, list_between, list_within
+from resight.audit.dedup.verify import Finding, Registration
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
 

@@ -1,7 +1,7 @@
 import numpy as np
 from builders import detect, draw_texture
 
-from resight.audit.mirror import ORDER, mirror_features
+from resight.audit.dedup.dct_signature import ORDER, mirror_features
 
 
 def test_mirrored_features_are_those_of_the_mirrored_picture():

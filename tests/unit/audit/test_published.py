@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.audit.published import apply_rgldv2
+from resight.audit.leaks.rgldv2 import apply_rgldv2
 from resight.data.sets.gldv2 import list_removed
 from resight.errors import ManifestError
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.audit.pairs import Pair
-from resight.audit.recalibration import (
+from resight.audit.dedup.pairs import Pair
+from resight.audit.review.recalibration import (
     CORRECTION,
     FEWEST,
     LEAST_SCALE,
@@ -17,7 +17,7 @@ from resight.audit.recalibration import (
     save,
     share_of_same,
 )
-from resight.audit.votes import Vote
+from resight.audit.review.votes import Vote
 from resight.errors import InputError
 from resight.search.calibration import Calibration
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from builders import draw_texture
 
-from resight.audit.registration import reduce_transform, register, turn_whole
-from resight.audit.thumbnails import shrink
+from resight.audit.dedup.grey_thumbnails import shrink
+from resight.audit.dedup.verify import reduce_transform, register, turn_whole
 
 PIXELS = draw_texture(np.random.default_rng(4), 400, 300)
 OTHER = draw_texture(np.random.default_rng(5), 400, 300)

@@ -1,5 +1,5 @@
-from resight.audit.pairs import Pair
-from resight.audit.removal import Removal, choose_removals
+from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.removal import Removal, choose_removals
 
 CLASSES = {"e1": "Eiffel", "e2": "Eiffel", "e3": "Eiffel", "t1": "Tour Eiffel", "l1": "Louvre", "n1": None, "n2": None}
 NAMES = {"Eiffel": "Eiffel Tower", "Tour Eiffel": "Tour Eiffel", "Louvre": "Louvre", "Hôtel": "Hôtel des Invalides"}

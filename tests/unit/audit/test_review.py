@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from resight.audit.pairs import Pair
-from resight.audit.review import Review
+from resight.audit.dedup.pairs import Pair
+from resight.audit.review.review import Review
 from resight.errors import InputError, ManifestError
 from resight.search.calibration import Calibration
 

@@ -1,7 +1,6 @@
-from resight.audit.classes import Classes
-from resight.audit.pairs import Pair
-from resight.audit.removal import Removal
-from resight.audit.tables import SetRow, SizeRow, tabulate_removed, tabulate_sets, tabulate_sizes
+from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.removal import Removal, SetRow, SizeRow, tabulate_removed, tabulate_sets, tabulate_sizes
+from resight.audit.leaks.sources import Classes
 
 SETS = {"p1": "Paris", "p2": "Paris", "p3": "Paris", "o1": "Oxford"}
 CLASSES = Classes({"Eiffel": 731, "Camera": 98, "Invalides": 23, "Other": 48}, {"Eiffel": "Eiffel Tower"}, 100)

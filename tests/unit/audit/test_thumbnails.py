@@ -1,7 +1,7 @@
 import numpy as np
 from PIL import Image
 
-from resight.audit.thumbnails import make_thumbnails
+from resight.audit.dedup.grey_thumbnails import make_thumbnails
 from resight.store import ImageRecord
 
 

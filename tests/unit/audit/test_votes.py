@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.audit.votes import VoteBook
+from resight.audit.review.votes import VoteBook
 from resight.errors import InputError, StorageError
 
 CAST_AND_DIE = """

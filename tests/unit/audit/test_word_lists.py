@@ -1,7 +1,7 @@
 import numpy as np
 from builders import word_rows
 
-from resight.audit.word_lists import build_lists, make_keys
+from resight.audit.dedup.candidates import build_lists, make_keys
 
 # Codes of 8 bits: every bit is in the key.
 IMAGES = {"a": {0: [0b1111_0000], 5: [0b0000_0001]}, "b": {0: [0b1111_0000], 5: [0b0000_0011]}, "c": {7: [0b1]}}

@@ -1,6 +1,6 @@
 import pytest
 
-from resight.collection.identity import share
+from resight.evaluate.exactness import share
 
 
 @pytest.mark.parametrize(

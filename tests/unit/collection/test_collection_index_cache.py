@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from token_rows import make_tokens
 
-from resight.collection import segments
-from resight.collection.index_cache import IndexCache
-from resight.collection.segments import Contents
-from resight.kernels import files
+from resight.collection import indexes
+from resight.collection.indexes import Contents, IndexCache
+from resight.kernels import pack_files
 from resight.store import ImageRecord
 from resight.types import Choice, Descriptors
 
@@ -31,7 +30,7 @@ class FakeStore:
     version: int = 1
     layout: tuple[str, ...] = ("tokens",)
     builds: list[int] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)  # id → sha256, where it is not the usual one
+    pack_files: dict[str, str] = field(default_factory=dict)  # id → sha256, where it is not the usual one
     stamps: dict[str, int] = field(default_factory=lambda: {name: row for row, name in enumerate(ROWS.ids)})
 
     def __len__(self) -> int:
@@ -60,7 +59,7 @@ def cut(path: Path) -> None:
 def rewrite_header(pack: Path, **changes: Any) -> None:
     header = {**json.loads((pack / "header.json").read_text()), **changes}
     header.pop("checksum")
-    (pack / "header.json").write_text(json.dumps({**header, "checksum": files.digest(header)}))
+    (pack / "header.json").write_text(json.dumps({**header, "checksum": pack_files.digest(header)}))
 
 
 def swap_bytes(path: Path) -> None:
@@ -96,7 +95,7 @@ def test_a_damaged_index_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], Any], mapped: bool
 ):
     if mapped:
-        monkeypatch.setattr(files, "LEAST", 0)
+        monkeypatch.setattr(pack_files, "LEAST", 0)
     store = FakeStore()
     settings = {"cascade": True, "cascade_dims": 8}
     whole = search(tmp_path, store, **settings)
@@ -151,7 +150,7 @@ def test_an_index_that_another_process_removes_meanwhile_is_found_in_its_new_pla
     """It goes at the very moment when it is about to be opened, and one that serves as well is there by then."""
     search(tmp_path, FakeStore())
     (place,) = (tmp_path / "indexes").iterdir()
-    load, store = segments.load_contents, FakeStore()
+    load, store = indexes.load_contents, FakeStore()
 
     def load_late(folder: Path) -> Contents:
         if folder == place and place.exists():
@@ -159,7 +158,7 @@ def test_an_index_that_another_process_removes_meanwhile_is_found_in_its_new_pla
             shutil.rmtree(place)
         return load(folder)
 
-    monkeypatch.setattr(segments, "load_contents", load_late)
+    monkeypatch.setattr(indexes, "load_contents", load_late)
     assert len(search(tmp_path, store)) == 10
     assert store.builds == []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.collection.known_images import KnownImage, KnownImages
+from resight.collection.add import KnownImage, KnownImages
 from resight.store import ImageRecord
 from resight.types import Attribute, Box, ImageRef
 

@@ -7,8 +7,9 @@ import pytest
 from builders import draw_texture
 
 from resight import recipe as recipes
-from resight.collection import learning, open_collection
-from resight.collection.codebooks import sample_features
+from resight.collection import open_collection
+from resight.collection.fit import fit_codebook
+from resight.collection.fit.fit_codebook import sample_features
 from resight.encode import backbones, codebook
 from resight.errors import InputError, RecipeError, SpaceMismatch
 from resight.types import ImageRef, Recipe
@@ -44,7 +45,7 @@ def list_files(recipe: Recipe) -> list[str]:
 
 @pytest.mark.parametrize("encoder", ["sift", "orb"])
 def test_a_collection_is_made_with_words_of_its_own_images(photos: Path, tmp_path: Path, encoder: str):
-    collection = learning.open_learning(tmp_path / "c", make_recipe((encoder, bow())), [photos])
+    collection = fit_codebook.open_learning(tmp_path / "c", make_recipe((encoder, bow())), [photos])
     collection.add(photos)
     assert collection.search(photos / "3.png", 1)[0].id == "3.png"
     (file,) = list_files(open_collection(tmp_path / "c").recipe)
@@ -57,7 +58,7 @@ def test_a_collection_is_made_with_words_of_its_own_images(photos: Path, tmp_pat
 def test_vlad_of_tokens_is_learnt_too(photos: Path, tmp_path: Path):
     vlad = {"name": "vlad", "codebook": "learn", "words": 8, "normalise": True}
     recipe = make_recipe(("efficientnet_lite", vlad), index="exact")
-    collection = learning.open_learning(tmp_path / "c", recipe, [refs(photos)])
+    collection = fit_codebook.open_learning(tmp_path / "c", recipe, [refs(photos)])
     collection.add(refs(photos))
     assert collection.search(photos / "2.png", 1)[0].id == "2.png"
 
@@ -71,10 +72,10 @@ def test_branches_with_the_same_words_share_a_file_and_those_of_one_encoder_the_
         sampled.append(backbone.fingerprint.partition("(")[0])
         return sample_features(sources, backbone, *rest, **more)
 
-    monkeypatch.setattr(learning, "sample_features", watch)
+    monkeypatch.setattr(fit_codebook, "sample_features", watch)
     soft = bow(assignment="soft")
     recipe = make_recipe(("sift", bow()), ("sift", soft), ("sift", bow(8)), ("orb", bow()))
-    hard_16, soft_16, hard_8, orb_16 = list_files(learning.prepare(recipe, [photos], tmp_path))
+    hard_16, soft_16, hard_8, orb_16 = list_files(fit_codebook.prepare(recipe, [photos], tmp_path))
     assert hard_16 == soft_16
     assert len({hard_16, hard_8, orb_16}) == 3
     assert sampled == ["sift", "orb"]
@@ -82,7 +83,7 @@ def test_branches_with_the_same_words_share_a_file_and_those_of_one_encoder_the_
 
 def test_the_rest_of_the_recipe_stays_as_it_is(photos: Path, tmp_path: Path):
     recipe = make_recipe(("sift", bow()), ("sift", {"name": "local"}))
-    prepared = learning.prepare(recipe, [photos], tmp_path)
+    prepared = fit_codebook.prepare(recipe, [photos], tmp_path)
     assert prepared.branches[1] == recipe.branches[1]
     assert prepared.branches[0].descriptor.settings["words"] == 16
     assert recipe.branches[0].descriptor.settings["codebook"] == "learn"
@@ -92,7 +93,7 @@ def test_learning_again_gives_the_same_words(photos: Path, tmp_path: Path):
     books = []
     for number in range(2):
         (file,) = list_files(
-            learning.prepare(make_recipe(("sift", bow())), [iter(refs(photos))], tmp_path / str(number))
+            fit_codebook.prepare(make_recipe(("sift", bow())), [iter(refs(photos))], tmp_path / str(number))
         )
         books.append(codebook.load(Path(file), "vlad_256").fingerprint)
     assert books[0] == books[1]
@@ -100,29 +101,29 @@ def test_learning_again_gives_the_same_words(photos: Path, tmp_path: Path):
 
 def test_a_collection_that_is_there_keeps_its_words_for_other_images(photos: Path, tmp_path: Path):
     recipe = make_recipe(("sift", bow()))
-    first = learning.open_learning(tmp_path / "c", recipe, [refs(photos)[:3]])
+    first = fit_codebook.open_learning(tmp_path / "c", recipe, [refs(photos)[:3]])
     first.add(refs(photos)[:3])
-    again = learning.open_learning(tmp_path / "c", recipe, [refs(photos)[3:]])
+    again = fit_codebook.open_learning(tmp_path / "c", recipe, [refs(photos)[3:]])
     again.add(refs(photos)[3:])
     assert again.description.spaces == first.description.spaces
     assert len(again) == 6
 
 
 def test_other_words_than_those_of_the_collection_are_refused(photos: Path, tmp_path: Path):
-    learning.open_learning(tmp_path / "c", make_recipe(("sift", bow())), [photos])
+    fit_codebook.open_learning(tmp_path / "c", make_recipe(("sift", bow())), [photos])
     with pytest.raises(SpaceMismatch, match="other words"):
-        learning.open_learning(tmp_path / "c", make_recipe(("sift", bow(17))), [photos])
+        fit_codebook.open_learning(tmp_path / "c", make_recipe(("sift", bow(17))), [photos])
 
 
 def test_how_many_words_has_to_be_said(photos: Path, tmp_path: Path):
     recipe = make_recipe(("sift", {"name": "bow", "codebook": "learn"}))
     with pytest.raises(RecipeError, match="how many words"):
-        learning.prepare(recipe, [photos], tmp_path)
+        fit_codebook.prepare(recipe, [photos], tmp_path)
 
 
 def test_more_words_than_features_are_refused_before_a_collection_is_made(photos: Path, tmp_path: Path):
     with pytest.raises(InputError, match="too few local features for 50 words"):
-        learning.open_learning(tmp_path / "c", make_recipe(("sift", bow(50, sample=30))), [photos])
+        fit_codebook.open_learning(tmp_path / "c", make_recipe(("sift", bow(50, sample=30))), [photos])
     assert not (tmp_path / "c").exists()
 
 

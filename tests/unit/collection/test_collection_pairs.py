@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.collection import pairs as known
-from resight.collection.pairs import pair_by_labels, read_pairs
+from resight.collection.fit import fit_whitening as known
+from resight.collection.fit.fit_whitening import pair_by_labels, read_pairs
 from resight.errors import ManifestError
 
 IDS = frozenset("abcd")

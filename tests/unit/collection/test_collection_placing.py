@@ -2,8 +2,8 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.collection.placing import read_positions
-from resight.search.restricted import restrict
+from resight.collection.attributes import read_positions
+from resight.search.gallery import restrict
 from resight.store import ImageRecord
 from resight.types import Positions
 

@@ -3,8 +3,7 @@
 import pytest
 
 from resight import recipe as recipes
-from resight.collection.planning import estimate, find_rates
-from resight.collection.probing import IndexRates, Probe, probe
+from resight.collection.plan.probe import IndexRates, Probe, estimate, find_rates, probe
 
 TOKEN_BYTES = 32 * 208  # 32 tokens an image of 208 dimensions, a byte each
 

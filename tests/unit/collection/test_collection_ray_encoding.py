@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resight.collection.known_images import KnownImages
-from resight.collection.ray_encoding import cut_blocks
+from resight.collection.add import KnownImages
+from resight.collection.ray_add import cut_blocks
 from resight.types import ImageRef
 
 
@@ -47,5 +47,5 @@ def test_images_that_replace_stored_ones_have_blocks_of_their_own() -> None:
 
 
 def test_the_engine_is_imported_without_ray() -> None:
-    program = "import sys, resight.collection.ray_encoding; sys.exit('ray' in sys.modules or 'lance' in sys.modules)"
+    program = "import sys, resight.collection.ray_add; sys.exit('ray' in sys.modules or 'lance' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

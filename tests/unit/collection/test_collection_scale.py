@@ -2,8 +2,8 @@
 
 import pytest
 
-from resight.apps.commands.planning import parse_count
-from resight.collection.scale import Node, Rates, Wanted, count_network_bytes, count_nodes, plan_cluster
+from resight.apps.cli.plan import parse_count
+from resight.collection.plan.cluster import Node, Rates, Wanted, count_network_bytes, count_nodes, plan_cluster
 from resight.errors import InputError
 
 RATES = Rates(

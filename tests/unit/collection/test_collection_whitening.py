@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from builders import global_rows
 
-from resight.collection import Collection, whitening
-from resight.collection.whitening import format_setting, learn_whitening
+from resight.collection import Collection
+from resight.collection.fit import fit_whitening
+from resight.collection.fit.fit_whitening import format_setting, learn_whitening
 from resight.errors import InputError
 from resight.types import Branch, Choice, Descriptors
 
@@ -81,7 +82,7 @@ def test_vectors_that_are_not_numbers_are_named():
 
 
 def test_very_many_pairs_are_drawn_from(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(whitening, "MOST_PAIRS", 3)
+    monkeypatch.setattr(fit_whitening, "MOST_PAIRS", 3)
     labels = [number // 2 for number in range(20)]
     first, again, other = (learn(draw(20), labels, seed=seed) for seed in (0, 0, 1))
     assert first.facts.pairs == 3

@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from resight.collection.exporting.filters import find_kind, list_fields, make_fields, translate
-from resight.collection.exporting.plan import MARK_NUMBER, number_image
+from resight.collection.qdrant.export_plan import MARK_NUMBER, number_image
+from resight.collection.qdrant.payload_filters import find_kind, list_fields, make_fields, translate
 from resight.errors import InputError
-from resight.index.points.place import Ask, Place, Point, VectorLayout, load_kind
+from resight.index.qdrant_backend.backend import Ask, Place, Point, VectorLayout, load_kind
 from resight.search import filters
 
 pytest.importorskip("qdrant_client")

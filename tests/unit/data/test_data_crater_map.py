@@ -12,8 +12,7 @@ from samples import crater_map as sample
 
 from resight.data import sets
 from resight.data.maps.crater_catalogue import read_catalogue
-from resight.data.maps.map_grid import Frame, Grid
-from resight.data.maps.map_image import cut, open_map
+from resight.data.maps.map_image import Frame, Grid, cut, open_map
 from resight.errors import ManifestError, MissingExtra, RecipeError, StorageError
 from resight.types import Dataset
 

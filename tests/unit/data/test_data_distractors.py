@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.data.distractors import list_distractors
+from resight.data.truth_tables import list_distractors
 from resight.errors import InputError
 
 

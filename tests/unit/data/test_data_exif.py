@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from resight.data import exif
+from resight.data import decode
 
 Entry = tuple[int, int, int, bytes]  # tag, type, count, value
 
@@ -41,22 +41,22 @@ LON = angle((13, 1), (15, 1), (0, 1))  # 13 + 0.25
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_orientation_is_read_in_both_byte_orders(order):
     block = build_block([(0x0112, 3, 1, struct.pack(f"{order}H", 6))], [], order)
-    assert exif.read_orientation(block) == 6
+    assert decode.read_orientation(block) == 6
 
 
 @pytest.mark.parametrize("value", [0, 9, 65535])
 def test_an_impossible_orientation_counts_as_upright(value):
-    assert exif.read_orientation(build_block([(0x0112, 3, 1, struct.pack(">H", value))], [], ">")) == 1
+    assert decode.read_orientation(build_block([(0x0112, 3, 1, struct.pack(">H", value))], [], ">")) == 1
 
 
 def test_degrees_minutes_and_seconds_add_up():
     block = build_block([], gps_entries(LAT, LON), ">")
-    assert exif.read_position(block) == pytest.approx((52.51, 13.25))
+    assert decode.read_position(block) == pytest.approx((52.51, 13.25))
 
 
 def test_south_and_west_are_negative():
     block = build_block([], gps_entries(LAT, LON, b"S\0", b"W\0"), ">")
-    assert exif.read_position(block) == pytest.approx((-52.51, -13.25))
+    assert decode.read_position(block) == pytest.approx((-52.51, -13.25))
 
 
 @pytest.mark.parametrize(
@@ -71,34 +71,34 @@ def test_south_and_west_are_negative():
     ],
 )
 def test_an_impossible_position_is_no_position(lat, lon, lat_ref):
-    assert exif.read_position(build_block([], gps_entries(lat, lon, lat_ref), ">")) is None
+    assert decode.read_position(build_block([], gps_entries(lat, lon, lat_ref), ">")) is None
 
 
 def test_nan_degrees_are_no_position():
     nan = struct.pack(">ddd", float("nan"), 0, 0)
     entries = [(1, 2, 2, b"N\0"), (2, 12, 3, nan), (3, 2, 2, b"E\0"), (4, 5, 3, LON)]
-    assert exif.read_position(build_block([], entries, ">")) is None
+    assert decode.read_position(build_block([], entries, ">")) is None
 
 
 @pytest.mark.parametrize(("degrees", "expected"), [(0, 0.0), (271, 271.0), (360, 0.0), (361, None)])
 def test_the_direction_of_the_camera_is_its_heading(degrees, expected):
     entry = (17, 5, 1, struct.pack(">II", 10 * degrees, 10))
-    assert exif.read_heading(build_block([], [*gps_entries(LAT, LON), entry], ">")) == expected
+    assert decode.read_heading(build_block([], [*gps_entries(LAT, LON), entry], ">")) == expected
 
 
 def test_a_direction_that_is_no_number_or_not_there_is_none():
-    assert exif.read_heading(build_block([], [(17, 5, 1, struct.pack(">II", 7, 0))], ">")) is None
-    assert exif.read_heading(build_block([], gps_entries(LAT, LON), ">")) is None
-    assert exif.read_heading(b"") is None
+    assert decode.read_heading(build_block([], [(17, 5, 1, struct.pack(">II", 7, 0))], ">")) is None
+    assert decode.read_heading(build_block([], gps_entries(LAT, LON), ">")) is None
+    assert decode.read_heading(b"") is None
 
 
 def test_a_block_cut_anywhere_is_no_error():
     block = build_block([(0x0112, 3, 1, struct.pack(">H", 6))], gps_entries(LAT, LON), ">")
     for length in range(len(block)):
-        assert exif.read_orientation(block[:length]) in (1, 6)
-        assert exif.read_position(block[:length]) in (None, exif.read_position(block))
+        assert decode.read_orientation(block[:length]) in (1, 6)
+        assert decode.read_position(block[:length]) in (None, decode.read_position(block))
 
 
 def test_the_jpeg_prefix_is_stripped():
-    assert exif.strip_prefix(b"Exif\0\0MM\0*") == b"MM\0*"
-    assert exif.strip_prefix(b"MM\0*") == b"MM\0*"
+    assert decode.strip_prefix(b"Exif\0\0MM\0*") == b"MM\0*"
+    assert decode.strip_prefix(b"MM\0*") == b"MM\0*"

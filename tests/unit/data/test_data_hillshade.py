@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from resight.data.maps.hillshade import shade
+from resight.data.maps.terrain import shade
 
 
 def draw_slope(rise_east: float, rise_north: float) -> np.ndarray:

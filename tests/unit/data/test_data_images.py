@@ -10,7 +10,7 @@ import pytest
 from odd_images import BLUE, RED, encode, grey_ramp, png_header, scene, write_readable, write_unreadable
 from PIL import Image, ImageFile, ImageOps
 
-from resight.data import images
+from resight.data import image_files
 from resight.data.decode import decode
 from resight.errors import ImageError
 from resight.types import ImageRef, Picture
@@ -27,7 +27,7 @@ def unreadable(tmp_path_factory):
 
 
 def read(path: Path, **options) -> Picture:
-    return images.read(ImageRef(path.name, path), **options)
+    return image_files.read(ImageRef(path.name, path), **options)
 
 
 def reason_of(path: Path, **options) -> str:
@@ -85,20 +85,20 @@ def test_deep_grey_is_stretched_over_all_8_bits(readable, name):
 def test_one_extreme_pixel_does_not_darken_deep_grey():
     values = grey_ramp(np.uint16, 1000, 2000)
     values[0, 0] = 65535
-    picture = images.read_bytes(encode(Image.fromarray(values), "PNG"), "spike")
+    picture = image_files.read_bytes(encode(Image.fromarray(values), "PNG"), "spike")
     assert picture.pixels[20, 30, 0] == pytest.approx(255 * 30 / 59, abs=2)
 
 
 def test_deep_grey_of_two_values_keeps_both_however_rare_the_one():
     values = np.zeros((100, 100), np.uint16)
     values[50, 50] = 700
-    pixels = images.read_bytes(encode(Image.fromarray(values), "PNG"), "star").pixels
+    pixels = image_files.read_bytes(encode(Image.fromarray(values), "PNG"), "star").pixels
     assert (pixels[0, 0, 0], pixels[50, 50, 0]) == (0, 255)
 
 
 def test_constant_deep_grey_is_black():
     data = encode(Image.fromarray(np.full((9, 9), 1234, np.uint16)), "PNG")
-    assert not images.read_bytes(data, "flat").pixels.any()
+    assert not image_files.read_bytes(data, "flat").pixels.any()
 
 
 @pytest.mark.parametrize("name", ["rgba.png", "la.png", "palette_transparent.png", "rgb_transparent.png"])
@@ -110,7 +110,7 @@ def test_what_is_transparent_becomes_white(readable, name):
 
 def test_half_transparent_black_on_white_is_mid_grey():
     data = encode(Image.new("RGBA", (10, 10), (0, 0, 0, 128)), "PNG")
-    np.testing.assert_allclose(images.read_bytes(data, "glass").pixels, 127, atol=1)
+    np.testing.assert_allclose(image_files.read_bytes(data, "glass").pixels, 127, atol=1)
 
 
 def test_one_bit_images_are_black_and_white(readable):
@@ -237,7 +237,7 @@ def test_what_pillow_refuses_for_its_size_is_refused_with_both_numbers(monkeypat
 
 def test_a_header_alone_is_not_decoded_before_the_limit_is_checked():
     with pytest.raises(ImageError, match="more than the limit"):
-        images.read_bytes(png_header(20_000, 20_000), "claim")
+        image_files.read_bytes(png_header(20_000, 20_000), "claim")
 
 
 def test_threads_leave_the_warning_filters_as_they_were(readable):
@@ -253,7 +253,7 @@ def test_threads_leave_the_warning_filters_as_they_were(readable):
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "TIFF"])
 def test_a_large_image_is_reduced_and_its_size_remembered(format):
-    picture = images.read_bytes(encode(scene(1600, 900), format), "large", max_side=160)
+    picture = image_files.read_bytes(encode(scene(1600, 900), format), "large", max_side=160)
     assert picture.size == (1600, 900)
     assert picture.pixels.shape == (90, 160, 3)
     np.testing.assert_allclose(picture.pixels[45, 40].astype(int), RED, atol=4)
@@ -262,7 +262,7 @@ def test_a_large_image_is_reduced_and_its_size_remembered(format):
 def test_reduction_averages_rather_than_picks():
     stripes = np.zeros((64, 64, 3), np.uint8)
     stripes[:, ::2] = 200
-    picture = images.read_bytes(encode(Image.fromarray(stripes), "PNG"), "stripes", max_side=16)
+    picture = image_files.read_bytes(encode(Image.fromarray(stripes), "PNG"), "stripes", max_side=16)
     np.testing.assert_allclose(picture.pixels, 100, atol=1)
 
 
@@ -271,7 +271,7 @@ def test_a_small_image_is_not_enlarged(readable):
 
 
 def test_a_needle_keeps_one_pixel_of_width():
-    assert images.read_bytes(encode(scene(2000, 2), "JPEG"), "needle", max_side=100).pixels.shape == (1, 100, 3)
+    assert image_files.read_bytes(encode(scene(2000, 2), "JPEG"), "needle", max_side=100).pixels.shape == (1, 100, 3)
 
 
 def test_a_turned_image_is_reduced_the_right_way_round(readable):
@@ -286,7 +286,7 @@ def test_each_of_the_eight_orientations_agrees_with_pillow(orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
     data = encode(Image.fromarray(pixels), "PNG", exif=exif)
-    picture = images.read_bytes(data, "turned")
+    picture = image_files.read_bytes(data, "turned")
     with Image.open(BytesIO(data)) as image:
         expected = np.asarray(ImageOps.exif_transpose(image))
     np.testing.assert_array_equal(picture.pixels, expected)
@@ -311,17 +311,17 @@ def test_the_position_of_the_camera_becomes_attributes(readable):
 
 def test_a_position_that_is_known_already_stays(readable):
     ref = ImageRef("a", readable["position.jpg"], attributes={"lat": 1.0, "lon": 2.0, "label": "x"})
-    assert images.read(ref).ref.attributes == {"lat": 1.0, "lon": 2.0, "label": "x"}
+    assert image_files.read(ref).ref.attributes == {"lat": 1.0, "lon": 2.0, "label": "x"}
 
 
 def test_bytes_and_file_give_the_same_picture(readable):
     path = readable["turned_right.jpg"]
-    upload, file = images.read_bytes(path.read_bytes(), "upload"), read(path)
+    upload, file = image_files.read_bytes(path.read_bytes(), "upload"), read(path)
     np.testing.assert_array_equal(upload.pixels, file.pixels)
     assert (upload.ref.id, upload.size, upload.sha256) == ("upload", file.size, file.sha256)
 
 
 def test_a_box_of_the_reference_does_not_crop(readable):
-    picture = images.read(ImageRef("a", readable["plain.png"], box=(0, 0, 10, 10)))
+    picture = image_files.read(ImageRef("a", readable["plain.png"], box=(0, 0, 10, 10)))
     assert picture.pixels.shape == (40, 60, 3)
     assert picture.ref.box == (0, 0, 10, 10)

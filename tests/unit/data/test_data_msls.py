@@ -6,7 +6,7 @@ import pytest
 from samples import msls as sample
 
 from resight.data import sets
-from resight.data.nearby import Places, Points
+from resight.data.spatial_index import Places, Points
 from resight.errors import ManifestError, RecipeError
 from resight.types import Dataset, ImageRef
 

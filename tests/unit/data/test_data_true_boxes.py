@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.data.true_boxes import list_boxes, write
+from resight.data.check import list_boxes, write
 from resight.encode.descriptors.regions.file import read_boxes
 from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement

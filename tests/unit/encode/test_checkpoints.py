@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from resight.encode.networks.checkpoints import load_weights, read, unwrap  # noqa: E402
+from resight.encode.networks.checkpoint_loader import load_weights, read, unwrap  # noqa: E402
 from resight.errors import RecipeError  # noqa: E402
 
 

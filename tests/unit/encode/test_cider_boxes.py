@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from resight.encode.networks.cider.boxes import box_attention
+from resight.encode.networks.cider.localisation import box_attention
 
 
 def draw(parts: list[tuple[int, int, int, int, float]], side: int = 120):

@@ -6,8 +6,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from resight.encode.networks.cider.context import make_context  # noqa: E402
-from resight.encode.networks.cider.fusion import Combine  # noqa: E402
+from resight.encode.networks.cider.blocks import (  # noqa: E402
+    Combine,
+    make_context,
+)
 
 
 def test_a_learnt_combination_starts_as_the_mean_and_follows_its_weights():

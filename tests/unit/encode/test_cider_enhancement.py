@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from resight.encode.networks.cider.enhancement import GatherExcite, make_enhancement  # noqa: E402
+from resight.encode.networks.cider.blocks import GatherExcite, make_enhancement  # noqa: E402
 
 KINDS = ("none", "se", "eca", "nonlocal", "gather_excite")
 

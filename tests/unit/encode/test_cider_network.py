@@ -13,9 +13,9 @@ from safetensors import SafetensorError  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
 from resight.encode import backbones  # noqa: E402
-from resight.encode.networks import tensor_files  # noqa: E402
-from resight.encode.networks.cider.counting import count_costs  # noqa: E402
-from resight.encode.networks.cider.files import save_network  # noqa: E402
+from resight.encode.networks import checkpoint_loader  # noqa: E402
+from resight.encode.networks.cider.weights_file import save_network  # noqa: E402
+from resight.encode.networks.flops import count_costs  # noqa: E402
 from resight.errors import MissingWeights, RecipeError, StorageError  # noqa: E402
 
 SMALL = {"backbone": "resnet18", "block": 2, "dimensions": 32}
@@ -115,7 +115,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path, monkeypat
     def fill_up(*_, **__):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(tensor_files, "save_file", fill_up)
+    monkeypatch.setattr(checkpoint_loader, "save_file", fill_up)
     with pytest.raises(StorageError, match="cannot save the network") as caught:
         save_network(make_small(), tmp_path / "network.safetensors")
     assert "No space left" in caught.value.actual and "--resume" in caught.value.fix

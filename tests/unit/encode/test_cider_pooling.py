@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from resight.encode.networks.cider.pooling import Pool  # noqa: E402
+from resight.encode.networks.cider.blocks import Pool  # noqa: E402
 
 MAPS = [[[1.0, 2.0], [3.0, -4.0]]]
 

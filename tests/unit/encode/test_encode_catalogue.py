@@ -58,7 +58,7 @@ def test_readiness_is_found_out_without_loading_a_network(monkeypatch: pytest.Mo
     def refuse(*_: object) -> None:
         raise AssertionError("a network was loaded")
 
-    monkeypatch.setattr("resight.encode.checkpoint.load", refuse)
+    monkeypatch.setattr("resight.encode.torch_file.load", refuse)
     monkeypatch.setattr("onnx.load", refuse)
     monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
     assert len(catalogue.list_encoders()) >= 3

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.encode import checkpoint
+from resight.encode import torch_file
 from resight.errors import InputError
 
 SIX = np.arange(6, dtype=np.float32)
@@ -52,7 +52,7 @@ def write_zip(path: Path, program: bytes, order: bytes = b"little", kind: int = 
     return path
 
 
-def write_row(path: Path, program: bytes, magic: int = checkpoint.MAGIC, little: bool = True, length: int = 6) -> Path:
+def write_row(path: Path, program: bytes, magic: int = torch_file.MAGIC, little: bool = True, length: int = 6) -> Path:
     machine = {"protocol_version": 1001, "little_endian": little, "type_sizes": {"int": 4}}
     head = b"".join(pickle.dumps(part, 2) for part in (magic, 1001, machine))
     numbers = length.to_bytes(8, "little") + SIX.tobytes()
@@ -69,7 +69,7 @@ def test_tensors_come_out_in_both_formats(write, tmp_path: Path):
         single=rebuild(5, (), ()),
         empty=rebuild(0, (0, 3), (3, 1)),
     )
-    arrays = checkpoint.load(write(tmp_path / "a.pth", program))
+    arrays = torch_file.load(write(tmp_path / "a.pth", program))
     assert arrays["whole"].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert arrays["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert arrays["part"].tolist() == [4, 5]
@@ -80,7 +80,7 @@ def test_tensors_come_out_in_both_formats(write, tmp_path: Path):
 
 
 def test_arrays_are_copies_that_may_be_changed(tmp_path: Path):
-    arrays = checkpoint.load(write_zip(tmp_path / "a.pth", table(a=rebuild(0, (6,), (1,)), b=rebuild(0, (6,), (1,)))))
+    arrays = torch_file.load(write_zip(tmp_path / "a.pth", table(a=rebuild(0, (6,), (1,)), b=rebuild(0, (6,), (1,)))))
     arrays["a"][0] = 9
     assert arrays["b"][0] == 0
 
@@ -98,7 +98,7 @@ def test_code_in_a_file_is_refused_and_not_run(write, tmp_path: Path):
     harmed = tmp_path / "harmed"
     path = write(tmp_path / "a.pth", pickle.dumps({"a": Harm(harmed)}, 2))
     with pytest.raises(InputError, match="asks for"):
-        checkpoint.load(path)
+        torch_file.load(path)
     assert not harmed.exists()
 
 
@@ -108,7 +108,7 @@ def test_code_in_a_file_is_refused_and_not_run(write, tmp_path: Path):
 def test_every_other_name_is_refused(name: str, tmp_path: Path):
     program = b"\x80\x02c" + name.replace(" ", "\n").encode() + b"\n."
     with pytest.raises(InputError, match=name.replace(" ", r"\.")):
-        checkpoint.load(write_zip(tmp_path / "a.pth", program))
+        torch_file.load(write_zip(tmp_path / "a.pth", program))
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_every_other_name_is_refused(name: str, tmp_path: Path):
 )
 def test_a_tensor_that_does_not_fit_its_numbers_is_refused(tensor: bytes, tmp_path: Path):
     with pytest.raises(InputError, match="cannot read weights"):
-        checkpoint.load(write_zip(tmp_path / "a.pth", table(a=tensor)))
+        torch_file.load(write_zip(tmp_path / "a.pth", table(a=tensor)))
 
 
 def test_a_file_that_asks_for_a_huge_memo_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="memory"):
-        checkpoint.load(write_zip(tmp_path / "a.pth", b"\x80\x02}r\xff\xff\xff\x7f."))
+        torch_file.load(write_zip(tmp_path / "a.pth", b"\x80\x02}r\xff\xff\xff\x7f."))
 
 
 @pytest.mark.parametrize("write", [write_zip, write_row])
@@ -146,7 +146,7 @@ def test_a_file_cut_short_anywhere_is_refused(write, tmp_path: Path):
     for length in range(0, len(data), 7):
         path.write_bytes(data[:length])
         with pytest.raises(InputError):
-            checkpoint.load(path)
+            torch_file.load(path)
 
 
 def test_random_bytes_are_refused(tmp_path: Path):
@@ -154,7 +154,7 @@ def test_random_bytes_are_refused(tmp_path: Path):
     for seed in range(50):
         path.write_bytes(np.random.default_rng(seed).bytes(200))
         with pytest.raises(InputError):
-            checkpoint.load(path)
+            torch_file.load(path)
 
 
 def test_other_byte_orders_magic_numbers_lengths_and_compression_are_refused(tmp_path: Path):
@@ -169,15 +169,15 @@ def test_other_byte_orders_magic_numbers_lengths_and_compression_are_refused(tmp
     ):
         write()
         with pytest.raises(InputError):
-            checkpoint.load(path)
+            torch_file.load(path)
 
 
 def test_a_missing_file_and_a_missing_entry_are_refused(tmp_path: Path):
     with pytest.raises(InputError, match=r"none\.pth"):
-        checkpoint.load(tmp_path / "none.pth")
+        torch_file.load(tmp_path / "none.pth")
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("net/other", b"")
     (tmp_path / "a.pth").write_bytes(stream.getvalue())
     with pytest.raises(InputError, match=r"data\.pkl"):
-        checkpoint.load(tmp_path / "a.pth")
+        torch_file.load(tmp_path / "a.pth")

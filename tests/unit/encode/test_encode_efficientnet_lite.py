@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from builders import draw_texture, fill_picture, make_picture
 
-from resight.encode import backbones, checkpoint
+from resight.encode import backbones, torch_file
 from resight.encode.backbones import efficientnet_lite
 from resight.errors import InputError, MissingExtra, RecipeError
 
@@ -38,7 +38,7 @@ def find_weights(variant: str) -> Path:
 
 
 def run(variant: str, block: int, image: np.ndarray) -> np.ndarray:
-    weights = checkpoint.load(find_weights(variant))
+    weights = torch_file.load(find_weights(variant))
     graph = efficientnet_lite.build_graph(weights, variant, block)
     return np.asarray(onnxruntime.InferenceSession(graph.SerializeToString()).run(None, {"image": image})[0])
 
@@ -180,7 +180,7 @@ def test_weights_of_another_network_are_refused(tmp_path: Path):
     ids=["missing", "too short", "no kernel", "other channels", "not a number"],
 )
 def test_a_tensor_that_does_not_fit_is_named(name: str, tensor: np.ndarray | None):
-    weights = checkpoint.load(find_weights("lite2"))
+    weights = torch_file.load(find_weights("lite2"))
     changed = {key: value for key, value in weights.items() if key != name}
     with pytest.raises(RecipeError, match=name.removesuffix(".weight").replace(".", r"\.")):
         efficientnet_lite.build_graph(changed if tensor is None else {**changed, name: tensor}, "lite2", 15)
@@ -199,7 +199,7 @@ def test_a_wheel_whose_weights_were_cut_short_is_refused(tmp_path: Path):
 def test_weights_that_want_to_run_code_are_refused(tmp_path: Path):
     harmed = tmp_path / "harmed"
     order = b"cpathlib\nPath.touch\n(cpathlib\nPath\n(V" + str(harmed).encode() + b"\ntRtR."
-    (tmp_path / "a.pth").write_bytes(pickle.dumps(checkpoint.MAGIC, 2) + order)
+    (tmp_path / "a.pth").write_bytes(pickle.dumps(torch_file.MAGIC, 2) + order)
     with pytest.raises(InputError, match="asks for"):
         backbones.build("efficientnet_lite", weights=tmp_path / "a.pth")
     assert not harmed.exists()

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from resight.encode import held_out
-from resight.encode.held_out import choose_shrinkage, group_images, measure_pairs
+from resight.encode import shrinkage
+from resight.encode.shrinkage import choose_shrinkage, group_images, measure_pairs
 
 
 def array(pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -89,7 +89,7 @@ def test_what_is_asked_was_not_learnt_from_and_everything_is_asked_once(monkeypa
     gallery = make_pairs(rng, 24, np.ones(4), np.ones(4))
     pairs = array([(row, row + step) for row in range(0, 48, 4) for step in (1, 2, 3)])  # twelve groups of four images
     seen: list[tuple[int, int]] = []
-    attempt = held_out._try
+    attempt = shrinkage._try
 
     def watch(gallery: np.ndarray, learnt: np.ndarray, asked: np.ndarray, *rest: object) -> np.ndarray:
         assert set(learnt.ravel() // 4).isdisjoint(asked.ravel() // 4)
@@ -97,6 +97,6 @@ def test_what_is_asked_was_not_learnt_from_and_everything_is_asked_once(monkeypa
         seen.extend(map(tuple, asked.tolist()))
         return attempt(gallery, learnt, asked, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(held_out, "_try", watch)
+    monkeypatch.setattr(shrinkage, "_try", watch)
     choose_shrinkage(gallery, pairs, gallery.mean(axis=0), 0.5, rng)
     assert sorted(seen) == sorted(map(tuple, pairs.tolist()))

@@ -11,8 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from resight.encode import backbones
 from resight.encode.backbones.onnx_vit import Config, find_weights
-from resight.encode.onnx_blocks import find_blocks
-from resight.encode.onnx_session import start
+from resight.encode.onnx_graph import find_blocks, start
 from resight.errors import MissingExtra, RecipeError
 from resight.types import Features, Picture
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from builders import draw_texture, make_picture
 
-from resight.crops import crop
+from resight.boxes import crop
 from resight.encode import encoder as encoders
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
-from resight.encode.region_rows import join_regions, move
+from resight.encode.regions import join_regions, move
 from resight.errors import SpaceMismatch
 from resight.types import Branch, Choice, Descriptors, Features, Picture
 
@@ -76,7 +76,7 @@ def test_branches_share_the_regions_that_both_cut(seen: list[tuple[int, int]]):
 def test_many_regions_go_through_in_portions_and_come_out_in_order(monkeypatch: pytest.MonkeyPatch):
     pictures = [draw(name, 160 + 32 * number, 128) for number, name in enumerate("abcde")]
     together = encode([cut(1)], pictures)
-    monkeypatch.setattr("resight.encode.cutting.AT_ONCE", 7)
+    monkeypatch.setattr("resight.encode.encoder.AT_ONCE", 7)
     apart = encode([cut(1)], pictures)
     assert [rows.ids for (rows,) in apart] == [(name,) for name in "abcde"]
     for (one,), (other,) in zip(together, apart, strict=True):

@@ -132,7 +132,7 @@ def test_few_pairs_do_no_harm(seed: int, pairs: int):
 
 
 def test_where_whitening_is_refused_cosines_stay_as_they_are(monkeypatch: pytest.MonkeyPatch):
-    from resight.encode.held_out import Verdict
+    from resight.encode.shrinkage import Verdict
 
     monkeypatch.setattr(whitenings, "choose_shrinkage", lambda *_: Verdict(None, 0.9, 0.9))
     rows = unit(np.random.default_rng(3).normal(1, 1, size=(20, 6))).astype(np.float32)

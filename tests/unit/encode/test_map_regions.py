@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from resight.encode.map_regions import box_parts, space_thresholds
+from resight.encode.regions import box_parts, space_thresholds
 
 WHOLE = (0, 0, 200, 100)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.encode.descriptors.regions import grid
-from resight.encode.region_boxes import (
+from resight.encode.regions import (
     Proposals,
     choose_regions,
     find_distinct,

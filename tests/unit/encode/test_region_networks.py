@@ -9,8 +9,8 @@ from builders import draw_texture, fill_picture, make_picture
 from region_networks import draw_detector, draw_saliency, draw_sam, write_grounding_dino
 
 from resight.encode.descriptors import regions
-from resight.encode.descriptors.regions.joined import score_places
-from resight.encode.region_boxes import measure_overlap
+from resight.encode.descriptors.regions.union import score_places
+from resight.encode.regions import measure_overlap
 from resight.errors import MissingWeights, RecipeError
 from resight.types import Choice, Picture
 

@@ -5,8 +5,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from resight.encode.networks.architectures import Architecture, describe, read_table  # noqa: E402
-from resight.encode.networks.families import FAMILIES  # noqa: E402
+from resight.encode.networks.architectures import (  # noqa: E402
+    FAMILIES,
+    Architecture,
+    describe,
+    read_table,
+)
 from resight.encode.networks.pretrained import make_module  # noqa: E402
 from resight.encode.networks.transformers_network import describe_input, find_blocks  # noqa: E402
 

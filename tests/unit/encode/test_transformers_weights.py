@@ -19,7 +19,7 @@ from resight.encode.networks import hub  # noqa: E402
 from resight.encode.networks.architectures import Architecture, Preparation, describe  # noqa: E402
 from resight.encode.networks.pretrained import FILES, load_module, make_module, quieten  # noqa: E402
 from resight.encode.networks.torch_backbone import TorchBackbone  # noqa: E402
-from resight.encode.networks.torchvision_ops import declare_missing  # noqa: E402
+from resight.encode.networks.torchvision_compat import declare_missing  # noqa: E402
 from resight.encode.preprocess import Statistics, prepare  # noqa: E402
 from resight.errors import MissingWeights, RecipeError  # noqa: E402
 from resight.types import Features  # noqa: E402

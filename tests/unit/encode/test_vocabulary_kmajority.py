@@ -1,6 +1,6 @@
 import numpy as np
 
-from resight.encode.vocabulary.kmajority import find_majorities, find_nearest_codes, vote
+from resight.encode.vocabulary.kmeans import find_majorities, find_nearest_codes, vote
 
 
 def codes(*bits: str) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.evaluate.statistics.significance import bootstrap_interval, paired_interval
+from resight.evaluate.statistics.tests import bootstrap_interval, paired_interval
 
 
 def test_equal_values_leave_no_doubt() -> None:

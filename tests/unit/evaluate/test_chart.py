@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from resight.evaluate.pages.chart import (
+from resight.evaluate.pages.charts import (
     BOTTOM,
     HEIGHT,
     LEFT,

@@ -23,7 +23,7 @@ from resight.evaluate.comparison import (
     summarise_all,
     tabulate,
 )
-from resight.evaluate.pages.page import render
+from resight.evaluate.pages.evaluation_page import render
 
 FULL = make_result({"recall@1": [1, 1, 1, 0], "ap": [1.0, 0.8, 0.6, 0.4]}, [0.004, 0.002, 0.006, 0.1])
 LESS = make_result({"recall@1": [1, 1, 0, 0], "ap": [1.0, 0.6, 0.4, 0.4]}, [0.001, 0.001, 0.001, 0.001])

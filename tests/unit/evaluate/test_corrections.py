@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.evaluate.statistics.corrections import benjamini_hochberg, correct, holm
-from resight.evaluate.statistics.paired_tests import t_test
-from resight.evaluate.statistics.significance import compare_many, paired_interval
+from resight.evaluate.statistics.tests import benjamini_hochberg, compare_many, correct, holm, paired_interval, t_test
 
 stats = pytest.importorskip("scipy.stats")
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.evaluate.statistics.calibration import auc, brier, expected_calibration_error
+from resight.evaluate.statistics.reliability import auc, brier, expected_calibration_error
 
 
 def test_auc_counts_pairs_in_order_and_ties_half() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from resight.errors import BoxError, InputError, RecipeError
 from resight.evaluate import judge, judge_all
-from resight.evaluate.judging import measure_overlaps
+from resight.evaluate.judge_query import measure_overlaps
 from resight.types import Judgement
 
 SQUARE = (0.0, 0.0, 10.0, 10.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.evaluate.neighbours import find_neighbours, tabulate_distances
+from resight.evaluate.distances import find_neighbours, tabulate_distances
 from resight.evaluate.records import Record
 from resight.geodesy import RADIUS
 from resight.types import Dataset, ImageRef

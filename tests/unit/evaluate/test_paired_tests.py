@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.errors import InputError
-from resight.evaluate.statistics.paired_tests import (
-    bootstrap_test,
-    randomisation_test,
-    regularised_beta,
-    t_tails,
-    t_test,
-)
+from resight.evaluate.statistics.tests import bootstrap_test, randomisation_test, regularised_beta, t_tails, t_test
 
 stats = pytest.importorskip("scipy.stats")
 special = pytest.importorskip("scipy.special")

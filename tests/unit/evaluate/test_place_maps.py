@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 from evaluations import make_result
 
-from resight.evaluate.pages.page import render
-from resight.evaluate.pages.place_maps import map_all, map_query
+from resight.evaluate.pages.evaluation_page import render
+from resight.evaluate.pages.maps import map_all, map_query
 from resight.evaluate.records import parse
-from resight.evaluate.report import summarise
+from resight.evaluate.report_table import gather_data, tabulate_records
 from resight.evaluate.result_cache import ResultCache
-from resight.evaluate.results import Answered, Spot, Trace
-from resight.evaluate.side_by_side import gather_data, tabulate_records
-from resight.evaluate.spots import keep_spots
+from resight.evaluate.results import Answered, Spot, Trace, keep_spots
+from resight.evaluate.summary import summarise
 from resight.explain.tiles import Tiles
 from resight.types import Dataset, ImageRef
 
@@ -70,7 +69,7 @@ def test_all_queries_with_a_position_are_right_wrong_or_open(result):
 
 
 def test_of_very_many_queries_some_are_shown_and_it_is_said(result, monkeypatch):
-    monkeypatch.setattr("resight.evaluate.pages.place_maps.MOST", 2)
+    monkeypatch.setattr("resight.evaluate.pages.maps.MOST", 2)
     drawn = map_all(summarise(result), "map")
     assert drawn.count("geo-mark") == 2
     assert "One query in 2 is shown." in drawn

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from resight.errors import InputError
 from resight.evaluate import judge
-from resight.evaluate.places import find_places, number_judgement
+from resight.evaluate.rank_positions import find_places, number_judgement
 from resight.types import Judgement
 
 NAMES = ["ap", "ap_trapezoid", "easy/ap", "hard/precision_revisited@3", "recall_fraction@4"]

@@ -6,8 +6,8 @@ import pytest
 
 from resight.errors import InputError, RecipeError
 from resight.evaluate import judge, judge_all
+from resight.evaluate.judge_query import narrow, split
 from resight.evaluate.metrics import build
-from resight.evaluate.protocols import narrow, split
 from resight.types import Judgement
 
 GRADED = Judgement({"e": 2, "h": 1, "f": 2, "n": 0}, ignored=frozenset({"j"}))

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError, RecipeError
-from resight.evaluate.rankings import JudgedRun, Scored, judge_rankings, pair
-from resight.evaluate.run_comparison import compare_runs
-from resight.evaluate.statistics.significance import bootstrap_interval
+from resight.evaluate.judge_runs import JudgedRun, Scored, compare_runs, judge_rankings, pair
+from resight.evaluate.statistics.tests import bootstrap_interval
 from resight.types import Judgement
 
 TRUTH = {"p": Judgement({"a": 2, "b": 1}), "q": Judgement({"b": 2}), "none": Judgement({"a": 0})}

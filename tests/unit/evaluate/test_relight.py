@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from resight.evaluate.properties import lightness
-from resight.evaluate.relight import change_light, scale_lightness
+from resight.evaluate.brightness import change_light, scale_lightness
+from resight.evaluate.strata import lightness
 from resight.types import Dataset, ImageRef, Judgement
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from resight.data import restricted_pickle
+from resight.data import unpickle
 from resight.evaluate import judge
 from resight.types import Judgement
 
@@ -22,7 +22,7 @@ LISTS = {
 
 @pytest.mark.parametrize(("file", "images"), [("gnd_roxford5k.pkl", 4993), ("gnd_rparis6k.pkl", 6322)])
 def test_random_rankings_of_the_real_truth_agree_to_1e_12(real_data: Path, file: str, images: int) -> None:
-    truth = restricted_pickle.load(real_data / "revisited" / file)
+    truth = unpickle.load(real_data / "revisited" / file)
     assert (len(truth["imlist"]), len(truth["gnd"])) == (images, 70)
     generator = np.random.default_rng(0)
     compared = capped = 0

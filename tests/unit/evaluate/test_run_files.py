@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.evaluate.run_files import DEPTH, Recorder
-from resight.evaluate.trec import open_run
+from resight.evaluate.trec import DEPTH, Recorder, open_run
 from resight.types import Recipe
 
 

@@ -10,12 +10,12 @@ from evaluations import make_result
 from resight.errors import InputError
 from resight.evaluate import table as tables
 from resight.evaluate.comparison import Comparison, Fact, Row, summarise_all
-from resight.evaluate.pages.page import render
-from resight.evaluate.pages.scatter import Dot, find_front, say_number
+from resight.evaluate.pages.charts import Dot, find_front, say_number
+from resight.evaluate.pages.evaluation_page import render
+from resight.evaluate.pages.strata_tables import draw_sweeps, flatten
 from resight.evaluate.records import Record, parse, read_records
-from resight.evaluate.report import summarise
-from resight.evaluate.side_by_side import gather_data, tabulate_records
-from resight.evaluate.sweeps import draw_sweeps, flatten
+from resight.evaluate.report_table import gather_data, tabulate_records
+from resight.evaluate.summary import summarise
 from resight.types import Branch, Choice, Recipe
 
 LOW = {"recall@1": [0.0, 1.0, 0.0, 1.0], "ap": [0.2, 0.6, 0.4, 0.8]}

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from resight.errors import InputError, ManifestError
-from resight.evaluate.splits import check_split, read_split
+from resight.evaluate.strata import check_split, read_split
 
 
 def test_a_split_is_read_and_other_columns_are_passed_over(tmp_path: Path) -> None:

@@ -8,10 +8,8 @@ import pytest
 from PIL import Image
 
 from resight.errors import InputError
-from resight.evaluate.properties import find_properties, measure_brightness, measure_clutter
-from resight.evaluate.results import JudgedQuery, Trace
-from resight.evaluate.strata import Property, break_down, cut
-from resight.evaluate.tracing import list_answers, trace
+from resight.evaluate.results import JudgedQuery, Trace, list_answers, trace
+from resight.evaluate.strata import Property, break_down, cut, find_properties, measure_brightness, measure_clutter
 from resight.types import Dataset, ImageRef, Judgement, Ranking
 
 

@@ -5,16 +5,8 @@ import pytest
 from builders import global_rows
 
 from resight.errors import RecipeError
-from resight.evaluate.index_points import (
-    Grid,
-    Point,
-    choose_index,
-    choose_parts,
-    find_branch,
-    list_choices,
-    name_choices,
-)
-from resight.evaluate.tuning import ask_all, find_front, write_line
+from resight.evaluate.index_grid import Grid, Point, choose_index, choose_parts, find_branch, list_choices, name_choices
+from resight.evaluate.tune_index import ask_all, find_front, write_line
 from resight.types import Branch, Choice, Descriptors, Ranking, Recipe
 
 ENCODER, POOLED = Choice("efficientnet_lite"), Choice("pooled")

@@ -13,7 +13,7 @@ from evaluations import make_result
 
 from resight.errors import MissingExtra, MissingWeights, RecipeError
 from resight.evaluate import variants as compared
-from resight.evaluate.bench import Way, hide_branches
+from resight.evaluate.evaluate import Way, hide_branches
 from resight.evaluate.results import RunResult
 from resight.evaluate.variants import compare, group, join, weigh
 from resight.types import Branch, Choice, Dataset, Descriptors, Query, Recipe

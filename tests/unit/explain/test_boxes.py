@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from resight.errors import BoxError
-from resight.explain.boxes import CASING, MINT, draw_box, draw_quadrilateral, stroke
+from resight.explain.draw import CASING, MINT, draw_box, draw_quadrilateral, stroke
 
 RED = (255, 0, 0)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError
-from resight.explain.heat import overlay_heat
+from resight.explain.draw import overlay_heat
 
 
 def lightness(pixels: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from resight.explain.lines import WIDTH_LIMIT, colour_by_position, draw_match, equalise, spread
+from resight.explain.draw import WIDTH_LIMIT, colour_by_position, draw_match, equalise, spread
 from resight.types import Match
 
 GAP = 4  # 2 % of 100 rows would be 2; 4 is the least

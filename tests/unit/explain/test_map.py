@@ -4,10 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.explain.answer_map import draw_answers, say_where
-from resight.explain.map import KEY, RATIO, Mark, draw_map
-from resight.explain.map_style import STYLE
-from resight.explain.page import HitView, QueryView, Section, render_many
+from resight.explain.map import KEY, RATIO, STYLE, Mark, draw_answers, draw_map, say_where
+from resight.explain.search_page import HitView, QueryView, Section, render_many
 from resight.explain.tiles import Tiles
 from resight.types import Hit, PositionEstimate
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from resight.explain.pairs import COLOURS, choose_pairs, draw_pairs, mark
+from resight.explain.draw import COLOURS, choose_pairs, draw_pairs, mark
 from resight.types import TokenMatches
 
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from resight.explain.positions import measure, say_metres, say_position
+from resight.explain.format import measure, say_metres, say_position
 from resight.geodesy import find_number, find_position
 
 

@@ -1,7 +1,7 @@
 import itertools
 import math
 
-from resight.explain.spread import spread
+from resight.explain.projection import spread
 
 SIZE = (350.0, 260.0)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from resight.explain.wording import say_box, say_chance, say_score, say_time, say_value, say_verdict
+from resight.explain.format import say_box, say_chance, say_score, say_time, say_value, say_verdict
 
 
 @pytest.mark.parametrize(

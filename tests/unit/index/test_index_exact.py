@@ -6,7 +6,7 @@ from builders import global_rows, word_rows
 
 from resight import index
 from resight.errors import RecipeError, SpaceMismatch
-from resight.index.rows import score
+from resight.index.rows import scoring
 from resight.types import Descriptors
 
 
@@ -23,7 +23,7 @@ def search(folder: Path, chunks: list[Descriptors], query: np.ndarray, k: int, *
 def test_scores_are_the_dot_products_in_one_block_or_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ):
-    monkeypatch.setattr(score, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(scoring, "BLOCK_BYTES", block_bytes)
     rng = np.random.default_rng(0)
     vectors, query = unit_rows(rng, 30), unit_rows(rng, 1)[0]
     ids = [f"{number:02}" for number in range(30)]
@@ -38,7 +38,7 @@ def test_scores_are_the_dot_products_in_one_block_or_many(
 def test_a_filter_leaves_the_scores_of_the_others_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ):
-    monkeypatch.setattr(score, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(scoring, "BLOCK_BYTES", block_bytes)
     vectors = np.eye(8, dtype=np.float32)
     query = np.arange(8, dtype=np.float32)
     ranking = search(tmp_path, [global_rows("abcdefgh", vectors)], query, 4, allowed=frozenset("bdfx"))
@@ -77,7 +77,7 @@ def test_rows_of_two_kinds_are_refused(tmp_path: Path):
 def test_the_mean_takes_the_best_row_of_the_image_for_each_row_of_the_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ):
-    monkeypatch.setattr(score, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(scoring, "BLOCK_BYTES", block_bytes)
     rows = Descriptors(("a", "b"), np.array([[1, 0], [0, 1], [0.2, 0], [3, 0]], np.float32), np.array([0, 0, 0, 1]))
     query = Descriptors(("q",), np.eye(2, dtype=np.float32), np.zeros(2, np.int32))
     create = index.build("exact", match="mean").create

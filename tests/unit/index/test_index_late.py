@@ -11,7 +11,7 @@ from token_rows import make_tokens, score_by_hand
 
 from resight import index, kernels
 from resight.errors import CollectionError, InputError, RecipeError, SpaceMismatch
-from resight.kernels import dispatch, files
+from resight.kernels import dispatch, pack_files
 from resight.types import Descriptors
 
 
@@ -108,7 +108,7 @@ def test_tokens_are_written_once_and_not_held_in_memory(
     part = make_tokens([64] * 64, dimensions=32)  # half a MiB; 17 of them are more than any sample
     written: list[int] = []
     monkeypatch.setattr(np, "save", lambda path, array, save=np.save: (written.append(array.nbytes), save(path, array)))
-    monkeypatch.setattr(files, "LEAST", 0)  # small arrays would be read at the end
+    monkeypatch.setattr(pack_files, "LEAST", 0)  # small arrays would be read at the end
 
     def measure(parts: int, folder: Path) -> int:
         folder.mkdir()
@@ -132,7 +132,7 @@ def test_tokens_are_written_once_and_not_held_in_memory(
 def test_a_list_of_images_is_read_from_a_map_whose_pages_are_asked_for_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
-    monkeypatch.setattr(files, "LEAST", 0)  # small arrays would be read
+    monkeypatch.setattr(pack_files, "LEAST", 0)  # small arrays would be read
     searcher = index.build("late", kind=kind, keep="none").create(lambda: iter([make_tokens([4] * 20)]), tmp_path)
     asked: list[tuple[bool, list[int] | None]] = []
 

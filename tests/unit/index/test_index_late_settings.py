@@ -9,7 +9,7 @@ from token_rows import make_tokens
 
 from resight import index, kernels
 from resight.errors import RecipeError
-from resight.index.late import LateSearcher
+from resight.index.maxsim import LateSearcher
 from resight.types import Descriptors
 
 QUERY = make_tokens([5], seed=100)

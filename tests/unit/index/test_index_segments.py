@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from builders import global_rows
 
-from resight.index.segments.join import SPARE, JoinedSearcher, Segment, join
+from resight.index._segments import SPARE, JoinedSearcher, Segment, join
 from resight.types import Descriptors, Ranking
 
 QUERY = global_rows("q", [[1]])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from resight.index.rows.products import HEIGHT, multiply_rows
+from resight.index.rows.scoring import HEIGHT, multiply_rows
 
 
 def make_rows(count: int, dimensions: int) -> np.ndarray:

@@ -16,10 +16,10 @@ from resight.types import Choice, Ranking
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'resight[ray]'")
 
 from resight.index.shards import hosts  # noqa: E402
-from resight.index.shards.asking import Patience, ask  # noqa: E402
 from resight.index.shards.hosts import Host, HostPool  # noqa: E402
-from resight.index.shards.manifest import Manifest, Shard  # noqa: E402
 from resight.index.shards.replicas import Replicas  # noqa: E402
+from resight.index.shards.scatter_gather import Patience, ask  # noqa: E402
+from resight.index.shards.shard_manifest import Manifest, Shard  # noqa: E402
 
 QUERY = global_rows(["q"], [[1, 0]])
 QUICK = Patience(answer=0.05, restore=0.3)

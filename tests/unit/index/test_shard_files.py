@@ -16,10 +16,10 @@ from builders import global_rows
 
 from resight import index
 from resight.errors import CollectionError, RecipeError, StorageError, VersionMismatch
-from resight.index.shards.dealing import deal, find_shard, split_names
-from resight.index.shards.held import HeldShards
-from resight.index.shards.manifest import FILE, Manifest, Shard, describe_shard, locate_shard, read_manifest
-from resight.index.shards.manifest import write_manifest as write
+from resight.index.shards.node import HeldShards
+from resight.index.shards.placement import deal, find_shard, split_names
+from resight.index.shards.shard_manifest import FILE, Manifest, Shard, describe_shard, locate_shard, read_manifest
+from resight.index.shards.shard_manifest import write_manifest as write
 from resight.index.shards.spill import spill
 from resight.types import Choice, Descriptors
 

@@ -14,9 +14,9 @@ from resight.errors import ClusterError, CollectionError, ResightError
 pytest.importorskip("ray", reason="ray is not installed: pip install 'resight[ray]'")
 
 from resight.index.shards import hosts
-from resight.index.shards import keeper as keeper_module
+from resight.index.shards import replica_manager as keeper_module
 from resight.index.shards.hosts import Host
-from resight.index.shards.keeper import Connection, Keeper
+from resight.index.shards.replica_manager import Connection, Keeper
 
 HERE = Connection("job", "127.0.0.1:1")
 

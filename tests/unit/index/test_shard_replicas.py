@@ -12,8 +12,8 @@ ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'resi
 
 from resight.index.shards import replicas as replicas_module  # noqa: E402
 from resight.index.shards.hosts import Host, HostPool  # noqa: E402
-from resight.index.shards.manifest import Manifest, describe_shard, locate_shard  # noqa: E402
 from resight.index.shards.replicas import Replicas  # noqa: E402
+from resight.index.shards.shard_manifest import Manifest, describe_shard, locate_shard  # noqa: E402
 
 SHARDS = 8
 

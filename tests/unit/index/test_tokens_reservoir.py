@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from resight.index.tokens.reservoir import Reservoir
+from resight.index.rows.reservoir import Reservoir
 
 
 def sample(count: int, size: int, chunk: int, seed: int = 0) -> list[float]:

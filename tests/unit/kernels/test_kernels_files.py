@@ -11,7 +11,7 @@ import pytest
 
 from resight import kernels
 from resight.errors import CollectionError, InputError, VersionMismatch
-from resight.kernels import files
+from resight.kernels import pack_files
 
 RANDOM = np.random.default_rng(0)
 OFFSETS = np.concatenate([[0], np.cumsum(RANDOM.integers(0, 9, 80)), [800]])
@@ -45,7 +45,7 @@ def test_an_opened_pack_gives_the_same_answers(
     packed = kernels.pack(TOKENS, OFFSETS, **settings)
     packed.save(tmp_path / "pack")
     if mapped:
-        monkeypatch.setattr(files, "LEAST", 0)
+        monkeypatch.setattr(pack_files, "LEAST", 0)
     opened = kernels.open(tmp_path / "pack", check=True)
     assert opened.kind == packed.kind
     assert len(opened) == len(packed) == 81
@@ -87,9 +87,9 @@ def test_saving_replaces_a_pack_but_nothing_else(folder: Path, tmp_path: Path) -
 def test_a_file_that_was_cut_short_is_refused(name: str, share: float, folder: Path) -> None:
     path = folder / (f"{name}.npy" if name != "header" else "header.json")
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    for least in (0, files.LEAST):
+    for least in (0, pack_files.LEAST):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "LEAST", least)
+            patch.setattr(pack_files, "LEAST", least)
             with pytest.raises(CollectionError, match="damaged") as caught:
                 kernels.open(folder)
     assert "kernels.pack" in caught.value.fix
@@ -131,7 +131,7 @@ def test_flipped_bytes_of_arrays_are_noticed(folder: Path) -> None:
 def rewrite(folder: Path, **changes: Any) -> None:
     header = {**json.loads((folder / "header.json").read_text()), **changes}
     header.pop("checksum")
-    header["checksum"] = files.digest(header)
+    header["checksum"] = pack_files.digest(header)
     (folder / "header.json").write_text(json.dumps(header))
 
 
@@ -190,7 +190,7 @@ def test_arrays_that_do_not_belong_together_are_refused_whatever_the_header_says
     with pytest.raises(CollectionError, match="damaged"):
         kernels.open(folder)
     header = json.loads((folder / "header.json").read_text())
-    rewrite(folder, arrays={**header["arrays"], name: files.describe(changed)})
+    rewrite(folder, arrays={**header["arrays"], name: pack_files.describe(changed)})
     with pytest.raises(CollectionError, match="damaged") as refusal:
         kernels.open(folder)
     assert refusal.value.expected and refusal.value.actual and "kernels.pack" in refusal.value.fix

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from resight.kernels import dispatch, numpy_twin
-from resight.kernels.numpy_twin import GAINS, Gain
+from resight.kernels import dispatch, numpy_reference
+from resight.kernels.numpy_reference import GAINS, Gain
 
 QUERY = np.array([2, 1], np.float32)
 STARTS, STOPS = np.array([0, 2]), np.array([2, 4])
@@ -34,7 +34,7 @@ def test_both_ways_give_the_same_totals(gain: Gain):
     images = np.concatenate([np.sort(rng.choice(300, length, replace=False)) for length in lengths]).astype(np.int32)
     values, query = rng.random(len(images)).astype(np.float32), rng.random(40).astype(np.float32)
     arguments = (query, stops - lengths, stops, images, values, gain, 300)
-    np.testing.assert_allclose(dispatch.add_postings(*arguments), numpy_twin.add_postings(*arguments), rtol=1e-4)
+    np.testing.assert_allclose(dispatch.add_postings(*arguments), numpy_reference.add_postings(*arguments), rtol=1e-4)
 
 
 def test_no_words_add_nothing():
@@ -75,7 +75,7 @@ def test_both_ways_add_the_same_codes(size: int):
     images = np.concatenate([np.sort(rng.choice(300, length, replace=False)) for length in lengths]).astype(np.int32)
     codes, query = (rng.integers(0, 256, (count, size), np.uint8) for count in (len(images), 30))
     arguments = (query, rng.random(30), stops - lengths, stops, images, codes, rng.random(8 * size + 1), 300)
-    np.testing.assert_allclose(dispatch.add_codes(*arguments), numpy_twin.add_codes(*arguments), rtol=1e-12)
+    np.testing.assert_allclose(dispatch.add_codes(*arguments), numpy_reference.add_codes(*arguments), rtol=1e-12)
 
 
 @needs_kernel

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight import kernels
-from resight.kernels import dispatch, threads
+from resight.kernels import dispatch
+from resight.kernels import dispatch as threads
 
 KINDS: list[dict[str, Any]] = [
     {"kind": "fp32"},

@@ -10,7 +10,7 @@ import pytest
 
 from resight import kernels
 from resight.errors import InputError
-from resight.kernels import writing
+from resight.kernels import writer as writing
 
 OFFSETS = np.concatenate([[0], np.cumsum(np.arange(400) % 7)])  # some images have no token
 TOKENS = np.random.default_rng(0).standard_normal((int(OFFSETS[-1]), 24)).astype(np.float32) + 1

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from builders import global_rows
 
-from resight import ranks
+from resight import topk
 from resight.errors import RecipeError
 from resight.search import rerankers
+from resight.search.gallery import restrict
 from resight.search.rerankers.expansion import expand
-from resight.search.restricted import restrict
 from resight.types import Choice, Descriptors, FloatArray, Query, Ranking
 
 FREE = {"share": 0.0, "standout": 0.0, "keep": 0.0}  # no guard at all
@@ -39,7 +39,7 @@ class Plane:
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
         ids = [name for name in self.images if allowed is None or name in allowed]
         scores = [float((query.vectors @ self.images[name].T).max()) for name in ids]
-        best = ranks.best("q", ids, np.array(scores, np.float32), k)
+        best = topk.best("q", ids, np.array(scores, np.float32), k)
         return replace(best, boxes=dict.fromkeys(best.ids, (1.0, 1.0, 2.0, 2.0)))
 
 

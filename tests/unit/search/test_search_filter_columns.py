@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from resight.search.filter_columns import make_column, make_places
-from resight.search.filters import OPERATORS, Circle, Condition
+from resight.search.filters import OPERATORS, Circle, Condition, make_column, make_places
 from resight.types import Attribute
 
 VALUES = some.one_of(

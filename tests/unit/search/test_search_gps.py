@@ -7,9 +7,9 @@ import pytest
 from resight.errors import InputError, RecipeError
 from resight.index import Searcher
 from resight.search import rerankers
-from resight.search.position_clusters import cluster_positions
+from resight.search.fusions.robust_zscore import robust_zscore
+from resight.search.geo_kmeans import cluster_positions
 from resight.search.rerankers.gps import blend, list_parts, put_behind
-from resight.search.shortlist import standout
 from resight.types import Choice, Descriptors, Positions, Query, Ranking
 
 # Two streets, 1 km apart: a, b in the one, c, d in the other; nobody knows where e was taken.
@@ -131,7 +131,7 @@ def test_how_far_each_branch_stands_out_is_found_anew():
     )
     values = np.array([found.signals[name]["tokens"] for name in ids], np.float32)
     assert values[:6] == pytest.approx(0.5 * scores[:6].mean() + 0.5 * scores[:6])
-    assert [found.signals[name]["standout"] for name in ids] == pytest.approx(standout(values).tolist())
+    assert [found.signals[name]["standout"] for name in ids] == pytest.approx(robust_zscore(values).tolist())
     assert found.signals["00"]["inliers"] == 3
 
 

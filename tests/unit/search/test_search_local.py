@@ -7,7 +7,7 @@ from token_rows import Shelf
 
 from resight.errors import InputError, MissingWeights, RecipeError, SpaceMismatch
 from resight.search import rerankers, scorers
-from resight.search.rerankers.local import Config, Local
+from resight.search.rerankers.pair_transformer import Config, Local
 from resight.search.scorers.transformer import find_places
 from resight.types import Descriptors, Query, Ranking
 

@@ -5,7 +5,7 @@ import pytest
 from builders import global_rows, turn_about
 
 from resight.index import Searcher
-from resight.search.locate import BY_TOKENS, find_box, locate
+from resight.search.locate_boxes import BY_TOKENS, find_box, locate
 from resight.types import Choice, Descriptors, Match, Query, Ranking
 
 SIZE = (200, 100)

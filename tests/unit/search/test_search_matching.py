@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from resight.search.matching import match
+from resight.search.verification import match
 
 
 def unit(rows: object) -> np.ndarray:

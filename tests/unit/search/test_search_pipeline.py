@@ -7,8 +7,8 @@ import pytest
 from builders import global_rows
 
 from resight.search.calibration import Calibration
+from resight.search.gallery import Gallery
 from resight.search.pipeline import Pipeline, search, search_in_stages
-from resight.search.rerankers import Gallery
 from resight.search.shortlist import Shortlister
 from resight.types import Descriptors, Match, Query, Ranking
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from builders import tilt, turn_about
 
-from resight.search.plausibility import (
+from resight.search.verification import (
     agree_in_shape,
     corners,
     count_distinct,

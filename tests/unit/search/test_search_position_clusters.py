@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from resight.geodesy import to_degrees, to_vectors
-from resight.search.position_clusters import cluster_positions
+from resight.search.geo_kmeans import cluster_positions
 from resight.types import Positions
 
 

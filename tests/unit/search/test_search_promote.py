@@ -3,7 +3,7 @@ import pytest
 
 from resight.errors import RecipeError
 from resight.search import rerankers
-from resight.search.promote import blend, promote
+from resight.search.rescoring import blend, promote
 from resight.types import Ranking
 
 RANKING = Ranking("q", ("a", "b", "c", "d"), np.array([0.8, 0.6, 0.5, 0.1], np.float32))

@@ -6,7 +6,8 @@ import pytest
 from builders import global_rows
 
 from resight.search import fusions
-from resight.search.shortlist import Shortlister, shortlist, standout
+from resight.search.fusions.robust_zscore import robust_zscore
+from resight.search.shortlist import Shortlister, shortlist
 from resight.types import Descriptors, Query, Ranking
 
 QUERY = Query("q", (100, 80), (10.0, 10.0, 50.0, 40.0), tuple(global_rows("q", [[value]]) for value in (1, 2, 3)))
@@ -87,29 +88,29 @@ def test_an_empty_collection_has_an_empty_shortlist():
 
 def test_standout_by_hand():
     # The median is 3.5; the distances from it have the median 1: one unit of spread is 1.4826.
-    values = standout(np.array([9, 5, 4, 4, 3, 3, 2, 2], np.float32))
+    values = robust_zscore(np.array([9, 5, 4, 4, 3, 3, 2, 2], np.float32))
     assert values == pytest.approx([5.5 / 1.4826, 1.5 / 1.4826, 0.5 / 1.4826, 0.5 / 1.4826, 0, 0, 0, 0], rel=1e-4)
 
 
 def test_standout_does_not_depend_on_the_order():
     scores = np.array([9, 5, 4, 4, 3, 3, 2, 2], np.float32)
-    assert standout(scores[::-1]).tolist() == standout(scores)[::-1].tolist()
+    assert robust_zscore(scores[::-1]).tolist() == robust_zscore(scores)[::-1].tolist()
 
 
 def test_standout_looks_at_the_best_thirty_only():
     head = np.linspace(1, 0.5, 30, dtype=np.float32)
     longer = np.concatenate([head, np.full(500, 0.01, np.float32)])
-    assert standout(longer)[:30] == pytest.approx(standout(head))
-    assert standout(longer)[30:].tolist() == [0] * 500
+    assert robust_zscore(longer)[:30] == pytest.approx(robust_zscore(head))
+    assert robust_zscore(longer)[30:].tolist() == [0] * 500
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_among_too_few_nothing_stands_out(count: int):
-    assert standout(np.arange(count, 0, -1, dtype=np.float32)).tolist() == [0] * count
+    assert robust_zscore(np.arange(count, 0, -1, dtype=np.float32)).tolist() == [0] * count
 
 
 def test_among_equals_nothing_stands_out():
-    assert standout(np.ones(10, np.float32)).tolist() == [0] * 10
+    assert robust_zscore(np.ones(10, np.float32)).tolist() == [0] * 10
 
 
 def test_the_standout_of_a_single_branch_has_no_prefix():

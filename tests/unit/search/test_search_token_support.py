@@ -6,7 +6,7 @@ Query token 0 is 0.8 of patch 1 and 0.6 of patch 2; query token 1 is patch 4 its
 import numpy as np
 import pytest
 
-from resight.search.token_support import (
+from resight.search.locate_boxes import (
     find_densest,
     find_supported_box,
     find_token_branch,

@@ -18,7 +18,7 @@ import pytest
 from resight.errors import CollectionError, StorageError
 from resight.store import ImageRecord, Layout, Record, lance
 from resight.store.lance import COMPACTING, find_age
-from resight.store.rows.schema import make_schema
+from resight.store.rows.arrow import make_schema
 from resight.types import Descriptors
 
 LAYOUT = (Layout("uint8", 128),)

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from resight.train.augment import augment, random_crop, recolour, turn
-from resight.train.settings import Settings
+from resight.train.loading import augment, random_crop, recolour, turn
+from resight.train.train_config import Settings
 
 PLAIN = Settings()
 STRONG = replace(PLAIN, crop=0.3, flip=True, colour=0.5, turn=20.0)

@@ -1,8 +1,8 @@
 import torch
 from torch import nn
 
-from resight.encode.networks.capture import Capture
-from resight.train.ema import Average
+from resight.encode.networks.torch_backbone import Capture
+from resight.train.optim import Average
 
 
 def make(value: float) -> nn.Module:

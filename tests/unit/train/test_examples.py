@@ -5,8 +5,8 @@ import pytest
 
 from resight.errors import InputError
 from resight.train.examples import choose_examples, hold_out
-from resight.train.overlap_refusal import find_left_out
-from resight.train.settings import Settings
+from resight.train.leakage_guard import find_left_out
+from resight.train.train_config import Settings
 from resight.types import Dataset, ImageRef
 
 PLAIN = Settings(held_out=0)

@@ -9,14 +9,12 @@ import torch
 from resight import recipe as recipes
 from resight.encode import heads as head_files
 from resight.evaluate import judge
-from resight.evaluate.statistics.paired_tests import randomisation_test
-from resight.evaluate.statistics.significance import paired_interval
+from resight.evaluate.statistics.tests import paired_interval, randomisation_test
+from resight.recipe.tables import write_recipe
 from resight.train import heads
-from resight.train.fit_head import Settings, fit
-from resight.train.found_again import choose_queries, compare, measure
-from resight.train.frozen_rows import FrozenRows, choose
-from resight.train.maxsim import MaxSimContrast, interact_all
-from resight.train.recipe_file import write_recipe
+from resight.train.cached_features import FrozenRows, choose
+from resight.train.fit_head import MaxSimContrast, Settings, fit, interact_all
+from resight.train.head_evaluation import choose_queries, compare, measure
 from resight.types import Branch, Choice, Recipe
 
 

@@ -1,4 +1,4 @@
-"""resight.train.things: folders, pairs and votes; the split."""
+"""resight.train.instances: folders, pairs and votes; the split."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from resight.errors import ManifestError
-from resight.train.things import Thing, find_things, split_things
+from resight.train.instances import Thing, find_things, split_things
 
 
 def make_files(folder: Path, names: Sequence[str]) -> Path:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from resight.train.sampling import choose_size, count_steps, find_groups, plan_epoch
-from resight.train.settings import Settings
+from resight.train.train_config import Settings
 
 LABELS = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
 SIZES = np.array([[400, 400]] * 4 + [[800, 400]] * 3 + [[400, 800]] * 3)

@@ -1,6 +1,6 @@
 import pytest
 
-from resight.train.schedule import find_rate
+from resight.train.optim import find_rate
 
 
 def test_it_warms_up_in_a_line_and_falls_as_half_a_cosine():

@@ -14,13 +14,13 @@ import torch
 from safetensors import SafetensorError
 from tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
 
-from resight.encode.networks import tensor_files
+from resight.encode.networks import checkpoint_loader
 from resight.errors import InputError, StorageError, TrainingError
 from resight.train import checkpoints, losses
 from resight.train.loading import ImageBatches
+from resight.train.logger import Curves, read_curves
 from resight.train.loop import BEST, LAST, Report, train
-from resight.train.settings import Settings
-from resight.train.watching import Curves, read_curves
+from resight.train.train_config import Settings
 
 SMALL = replace(QUICK, save_every=2, ema=0.9)  # 3 steps an epoch
 
@@ -111,7 +111,7 @@ def test_a_loss_that_is_not_a_number_stops_it_and_leaves_the_last_checkpoint(ima
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    save_file, calls = tensor_files.save_file, []
+    save_file, calls = checkpoint_loader.save_file, []
 
     def fill_up(tensors: object, path: Path, metadata: object) -> None:
         calls.append(path)
@@ -120,7 +120,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(images: Path, tmp_path: Path, mon
             raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
         save_file(tensors, path, metadata=metadata)
 
-    monkeypatch.setattr(tensor_files, "save_file", fill_up)
+    monkeypatch.setattr(checkpoint_loader, "save_file", fill_up)
     with pytest.raises(StorageError) as caught:
         run(images, tmp_path)
     assert "the last checkpoint is whole" in caught.value.problem and "No space left" in caught.value.actual

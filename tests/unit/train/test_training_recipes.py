@@ -6,7 +6,7 @@ from resight import plugins, recipe
 from resight.encode.backbones import cider
 from resight.errors import RecipeError
 from resight.train import losses
-from resight.train.settings import Settings, read_settings
+from resight.train.train_config import Settings, read_settings
 from resight.types import Choice
 
 NAMES = [name for name in recipe.shipped() if name.startswith("cider/")]

@@ -14,10 +14,9 @@ from tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classe
 from resight.data import sets
 from resight.errors import InputError
 from resight.evaluate import judge
-from resight.train.examples import choose_examples
-from resight.train.overlap_refusal import find_left_out
-from resight.train.sizes import read_sizes
-from resight.train.validation import Validation, measure
+from resight.train.examples import choose_examples, read_sizes
+from resight.train.held_out import Validation, measure
+from resight.train.leakage_guard import find_left_out
 from resight.types import ImageRef
 
 

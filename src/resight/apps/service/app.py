@@ -8,26 +8,25 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
-from resight.apps.service import contract, refusals
-from resight.apps.service.access import Guard
-from resight.apps.service.bodies import BodyLimit, FormLimit
+from resight.apps.service import error_responses
+from resight.apps.service.auth import Guard
+from resight.apps.service.middleware import BodyLimit, FormLimit, Tracing
 from resight.apps.service.routes import (
-    adding,
     collections,
     health,
     images,
+    images_write,
     page,
     reports,
     reviews,
-    searching,
+    search,
     session,
     trainings,
 )
 from resight.apps.service.settings import ServiceSettings
 from resight.apps.service.state import Service
-from resight.apps.service.tracing import Tracing
 
-ROUTES = (health, collections, images, searching, adding, session, reports, trainings, reviews, page)
+ROUTES = (health, collections, images, search, images_write, session, reports, trainings, reviews, page)
 UPLOADS = 32  # requests with a form that may be under way beside searches
 DESCRIPTION = "Find the very same thing in other images, see where it is, and know how sure the answer is."
 
@@ -51,12 +50,12 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=live,
-        dependencies=[Depends(contract.check_parameters)],
-        responses=contract.DOCUMENTED,
+        dependencies=[Depends(error_responses.check_parameters)],
+        responses=error_responses.DOCUMENTED,
     )
     app.state.service = service
-    refusals.install(app)
-    contract.install(app)
+    error_responses.install_refusals(app)
+    error_responses.install(app)
     for module in ROUTES:
         app.include_router(module.router(service))
     # The last one added is the outermost.

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from resight.apps.service.keys import Key
+from resight.apps.service.api_keys import Key
 
 VARIABLE = "RESIGHT_SERVICE"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.data.maps.map_grid import Frame
+from resight.data.maps.map_image import Frame
 from resight.errors import ManifestError
 
 LON = ("lon_circ_img", "lon_elli_img", "longitude_circle_image", "lon", "long", "longitude")

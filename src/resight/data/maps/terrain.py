@@ -1,8 +1,18 @@
-"""A map of heights on the Moon in, square hillshaded crops of it out.
+"""Heights in, the brightness of the ground under a light from one side out (`shade`).
+
+Lambert's law on the slope of the ground: brightness = max(0, n · l), where
+
+    n = (-e ∂z/∂east, -e ∂z/∂north, 1), brought to unit length; e is the vertical exaggeration
+    l = (sin azimuth cos altitude, cos azimuth cos altitude, sin altitude)
+
+Azimuth is where the light comes from, in degrees clockwise from north. Nothing casts a shadow on anything else.
+
+A map of heights on the Moon in, square hillshaded crops of it out.
 
     terrain_32ppd_lon0-180_lat-60-60.png    16-bit grey: 32 pixels a degree, longitude 0 to 180, latitude -60 to 60
 
-The map's place is in its name; resight.data.maps.map_grid says how its pixels lie, and what a crop shows of the ground.
+The map's place is in its name; resight.data.maps.map_image says how its pixels lie, and which
+ground a crop shows.
 """
 
 import re
@@ -11,13 +21,35 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from resight.data.maps.hillshade import shade
-from resight.data.maps.map_grid import Frame, Grid
+from resight.data.maps.map_image import Frame, Grid
 from resight.errors import ManifestError
 from resight.types import FloatArray
+
+
+def shade(
+    heights: FloatArray,
+    metres_east: ArrayLike,
+    metres_south: float,
+    azimuth: float,
+    altitude: float = 45.0,
+    exaggeration: float = 1.0,
+) -> FloatArray:
+    """Heights [H, W] in metres, north up → brightness [H, W] in 0..1.
+
+    The steps of the grid are `metres_east` from column to column (one number, or [H, 1] for each row) and
+    `metres_south` from row to row.
+    """
+    down, right = np.gradient(heights)
+    slope_east = exaggeration * right / np.asarray(metres_east)
+    slope_north = -exaggeration * down / metres_south
+    turn, rise = np.radians(azimuth), np.radians(altitude)
+    towards = np.cos(rise) * (slope_east * np.sin(turn) + slope_north * np.cos(turn))
+    lengths = np.sqrt(slope_east**2 + slope_north**2 + 1)
+    return np.asarray(np.maximum(np.sin(rise) - towards, 0) / lengths, np.float32)
+
 
 NAME = re.compile(r"terrain_(\d+)ppd_lon(-?\d+)-(-?\d+)_lat(-?\d+)-(-?\d+)\.png")
 MOON_RADIUS = 1_737_400.0  # metres

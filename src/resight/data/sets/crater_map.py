@@ -21,7 +21,7 @@ from urllib.parse import quote
 import numpy as np
 
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.made_images import encode_png, is_whole, name_folder, write
+from resight.data.maps.image_cache import encode_png, is_whole, name_folder, write
 from resight.data.maps.map_image import MapImage, cut, open_map
 from resight.data.sets import Published
 from resight.errors import ManifestError, RecipeError

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from resight.data.sets import Published, find_root
-from resight.data.truth_files import read_json
+from resight.data.truth_tables import read_json
 from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement
 

@@ -3,7 +3,7 @@
 An id is the path below the root, with forward slashes. The walk is recursive and in order of name. It leaves
 out hidden files and folders, folders that end in `.resight` and files that are not named as images. Links are
 followed; a folder that can be reached in two ways is walked once, so a loop of links ends. The root may lie elsewhere
-(s3://bucket/photos, see resight.places).
+(s3://bucket/photos, see resight.files.remote).
 """
 
 import os
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resight import places
-from resight.data.images import SUFFIXES
+from resight.data.image_files import SUFFIXES
 from resight.errors import InputError
+from resight.files import remote
 from resight.types import Dataset, ImageRef, Skipped
 
 
@@ -57,7 +57,7 @@ def _label(ref: ImageRef) -> ImageRef:
 
 def walk(root: Path) -> Iterator[ImageRef | Skipped]:
     """Every image at or below `root`, and what had to be passed over; one listing a level is held."""
-    if places.is_remote(root):
+    if remote.is_remote(root):
         return _walk_remote(root)
     status = _look_up(root)
     if status is not None and stat.S_ISREG(status.st_mode):
@@ -95,20 +95,20 @@ def _walk_folder(root: Path) -> Iterator[ImageRef | Skipped]:
 
 def _walk_remote(root: Path) -> Iterator[ImageRef | Skipped]:
     try:
-        status = places.look_up(root)
+        status = remote.look_up(root)
         if status is not None:
             return iter([ImageRef(root.name, root, listed=status)])
-        if places.is_folder(root):
+        if remote.is_folder(root):
             return _list_remote(root)
     except PermissionError as error:
         raise InputError(
-            f"{places.to_url(root)} may not be read",
+            f"{remote.to_url(root)} may not be read",
             expected="permission to list and to read it",
             actual=str(error),
             fix="check the credentials and what they are allowed",
         ) from error
     raise InputError(
-        f"there is no image or folder {places.to_url(root)}",
+        f"there is no image or folder {remote.to_url(root)}",
         expected="a folder of images, or one image",
         actual="nothing of that name",
         fix="check the address; in an object store, a folder is there when something lies below it",
@@ -116,11 +116,11 @@ def _walk_remote(root: Path) -> Iterator[ImageRef | Skipped]:
 
 
 def _list_remote(root: Path) -> Iterator[ImageRef | Skipped]:
-    for url, *status in places.list_files(places.to_url(root), _is_left_out):
+    for url, *status in remote.list_files(remote.to_url(root), _is_left_out):
         path = Path(url)
         if path.suffix.lower() not in SUFFIXES:
             continue
-        if places.to_url(path) == url:
+        if remote.to_url(path) == url:
             yield ImageRef(path.relative_to(root).as_posix(), path, listed=(status[0], status[1]))
         else:
             yield Skipped(url, "its name has empty parts or dots for parts, which paths do not keep")

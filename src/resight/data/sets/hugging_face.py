@@ -23,11 +23,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from resight.data.maps.made_images import write
+from resight.data.maps.image_cache import write
 from resight.data.sets import Published
 from resight.errors import ManifestError
+from resight.files.atomic import find_cache
 from resight.types import Dataset, ImageRef, Judgement
-from resight.whole_files import find_cache
 
 ENDINGS = {b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"GIF8": "gif", b"BM": "bmp", b"II*\0": "tif", b"MM\0*": "tif"}
 ROWS = 64  # held at once: images are large

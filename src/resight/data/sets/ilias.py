@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from resight.data.distractors import list_distractors
-from resight.data.images import SUFFIXES
+from resight.data.image_files import SUFFIXES
 from resight.data.sets import Published, find_root
-from resight.data.truth_files import read_boxes, read_lines, surround
+from resight.data.truth_tables import list_distractors, read_boxes, read_lines, surround
 from resight.errors import ManifestError
 from resight.types import Attribute, Box, Dataset, ImageRef, Judgement
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from resight.data.manifest_cells import Place, parse_box
+from resight.data.manifest_rows import Place, parse_box
 from resight.data.sets import Published, find_root
 from resight.data.sets.folder import walk
 from resight.errors import ManifestError

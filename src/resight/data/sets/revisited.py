@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from resight.data.distractors import list_distractors
-from resight.data.restricted_pickle import load, take_names, take_numbers
 from resight.data.sets import Published, find_root
+from resight.data.truth_tables import list_distractors
+from resight.data.unpickle import load, take_names, take_numbers
 from resight.errors import ManifestError
 from resight.types import Box, Dataset, ImageRef, Judgement
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from resight.data.restricted_pickle import load, take_names, take_numbers
 from resight.data.sets import Published, find_root
+from resight.data.unpickle import load, take_names, take_numbers
 from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement
 

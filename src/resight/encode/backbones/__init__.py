@@ -26,15 +26,6 @@ class About:
     tokens: int = 0  # rows of a picture at the default size; 0: that depends on the picture or the settings
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Of one part of a network."""
-
-    part: str
-    parameters: int
-    operations: int  # multiplications with their additions, for one image of the usual size
-
-
 class Backbone(Protocol):
     max_side: int | None  # pictures larger than this may be decoded reduced; None: full size is wanted
     fingerprint: str  # settings and weights: whatever changes the features changes it

@@ -18,15 +18,14 @@ from pathlib import Path
 
 import torch
 
-from resight.encode.backbones import About, Cost
-from resight.encode.networks.checkpoints import load_weights
-from resight.encode.networks.cider.counting import count_costs
+from resight.encode.backbones import About
+from resight.encode.networks.checkpoint_loader import load_weights
+from resight.encode.networks.cider.backbone import make_trunk
 from resight.encode.networks.cider.design import Design
-from resight.encode.networks.cider.files import choose_design, read_design
 from resight.encode.networks.cider.network import CiderNetwork
-from resight.encode.networks.cider.trunk import make_trunk
-from resight.encode.networks.settings import Settings
-from resight.encode.networks.torch_backbone import SEED, Outputs, TorchBackbone
+from resight.encode.networks.cider.weights_file import choose_design, read_design
+from resight.encode.networks.flops import Cost, count_costs
+from resight.encode.networks.torch_backbone import SEED, Outputs, Settings, TorchBackbone
 from resight.errors import MissingWeights, RecipeError
 from resight.types import Features, Picture
 

@@ -19,11 +19,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from resight.encode import checkpoint
+from resight.encode import torch_file
 from resight.encode.backbones import About
-from resight.encode.checkpoint import Arrays
-from resight.encode.onnx_session import start
+from resight.encode.onnx_graph import start
 from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, choose_size, prepare
+from resight.encode.torch_file import Arrays
 from resight.errors import MissingExtra, RecipeError
 from resight.plugins import check_range
 from resight.types import Features, Picture
@@ -73,7 +73,7 @@ def build(config: Config) -> "EfficientNetLite":
 class EfficientNetLite:
     def __init__(self, config: Config) -> None:
         path = find_weights(config)
-        graph = build_graph(checkpoint.load(path), config.variant, config.block)
+        graph = build_graph(torch_file.load(path), config.variant, config.block)
         self.batch = 1
         self.max_side: int | None = REACH * config.size
         self.fingerprint = (

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.onnx_graph import hash_model, read_model, start
 from resight.encode.preprocess import REACH, Fit, Interpolation, choose_input, choose_size, make_statistics, prepare
 from resight.errors import MissingWeights, RecipeError
 from resight.plugins import check_range

@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.onnx_blocks import Blocks, cut, find_blocks
-from resight.encode.onnx_session import hash_model, read_model, start
+from resight.encode.onnx_graph import Blocks, cut, find_blocks, hash_model, read_model, start
 from resight.encode.preprocess import REACH, Fit, choose_input, choose_size, make_statistics, prepare
 from resight.errors import MissingExtra, RecipeError
 from resight.plugins import check_range

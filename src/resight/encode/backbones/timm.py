@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resight.encode.backbones import About
-from resight.encode.networks.settings import Settings
 from resight.encode.networks.timm_network import TimmNetwork
-from resight.encode.networks.torch_backbone import TorchBackbone
-from resight.encode.networks.torchvision_ops import declare_missing
+from resight.encode.networks.torch_backbone import Settings, TorchBackbone
+from resight.encode.networks.torchvision_compat import declare_missing
 from resight.errors import MissingWeights, RecipeError
 
 declare_missing()  # timm imports torchvision
 
-from resight.encode.networks import timm_weights  # noqa: E402
+from resight.encode.networks import timm_network  # noqa: E402
 
 ABOUT = About(
     "networks of timm",
@@ -52,16 +51,16 @@ class Config(Settings):
 
 
 def build(config: Config) -> TorchBackbone:
-    model = timm_weights.load_model(config.model, config)
+    model = timm_network.load_model(config.model, config)
     return TorchBackbone(TimmNetwork(model, config), config, f"timm {config.model}")
 
 
 def find_weights(config: Config) -> Path | None:
     """The file that build would read, without asking the hub; None where it needs none."""
-    timm_weights.check_name(config.model)
+    timm_network.check_name(config.model)
     if config.untrained:
         return None
-    path = config.weights if config.weights is not None else timm_weights.find_file(config.model)
+    path = config.weights if config.weights is not None else timm_network.find_file(config.model)
     if path is None or not path.is_file():
         raise MissingWeights(
             f"the weights of {config.model} are not on this machine",

@@ -21,8 +21,7 @@ from pathlib import Path
 from resight.encode.backbones import About
 from resight.encode.networks.architectures import describe, read_table
 from resight.encode.networks.pretrained import fetch_files, find_files, load_module, make_module
-from resight.encode.networks.settings import Settings
-from resight.encode.networks.torch_backbone import TorchBackbone
+from resight.encode.networks.torch_backbone import Settings, TorchBackbone
 from resight.encode.networks.transformers_network import TransformersNetwork, name_network
 from resight.errors import MissingWeights
 

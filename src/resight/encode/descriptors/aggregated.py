@@ -22,16 +22,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from resight.encode.descriptors.tokens import (
-    box_patches,
-    refuse_without,
-    require_grid,
-    require_positive,
-    to_unit_length,
-)
+from resight.encode.descriptors.tokens import box_patches, refuse_without, require_grid, require_positive
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Descriptors, Features, FloatArray, IntArray, Role
+from resight.vectors import l2_normalise
 
 Seeds = Literal["fps", "attention"]
 Assignment = Literal["hard_top1", "soft_top2", "soft_top4", "group_dense"]
@@ -93,7 +88,7 @@ class Aggregated:
 
 def measure_likeness(tokens: FloatArray) -> float:
     """The mean cosine of all pairs of tokens [N, D], each with itself included."""
-    return min(float(np.square(to_unit_length(tokens).mean(axis=0)).sum()), 1.0)
+    return min(float(np.square(l2_normalise(tokens).mean(axis=0)).sum()), 1.0)
 
 
 @dataclass(frozen=True)
@@ -129,7 +124,7 @@ def aggregate(
 ) -> tuple[FloatArray, Members]:
     """Tokens [N, D] (and attention [N]) → vectors [min(k, N), D] of unit length, in the order of the seeds."""
     _check(k, seeds, assignment, merge, temperature)
-    units = to_unit_length(tokens)
+    units = l2_normalise(tokens)
     cosines = units @ units.T
     if seeds == "fps":
         chosen = _sample_farthest(cosines, _first(units, attention), min(k, len(units)))
@@ -144,7 +139,7 @@ def aggregate(
         merged = units[chosen] + sums / np.where(totals > 0, totals, 1)
     else:
         merged = units[chosen] + sums  # the division by the weights' sum goes under in the normalisation
-    return to_unit_length(merged), Members(chosen, shares)
+    return l2_normalise(merged), Members(chosen, shares)
 
 
 def surround(members: Members, places: FloatArray) -> FloatArray:

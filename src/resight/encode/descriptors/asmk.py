@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from resight.encode import codebook as codebooks
+from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, take_rows
 from resight.encode.descriptors.vlad import sum_residuals
-from resight.encode.vocabulary.settings import VocabularySettings, open_codebook, take_rows
 from resight.plugins import check_range
 from resight.types import Descriptors, Features, Role
 

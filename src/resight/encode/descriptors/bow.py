@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.encode.codebook import Codebook
-from resight.encode.vocabulary.settings import VocabularySettings, open_codebook, take_rows
+from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, take_rows
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Descriptors, Features, FloatArray, Role

@@ -16,9 +16,10 @@ from typing import Literal
 
 import numpy as np
 
-from resight.encode.descriptors.tokens import require_grid, to_unit_length
+from resight.encode.descriptors.tokens import require_grid
 from resight.errors import RecipeError
 from resight.types import Descriptors, Features, FloatArray, Role
+from resight.vectors import l2_normalise
 
 SMALLEST = 1e-6
 Pooling = Literal["cls", "mean", "mean_all", "max", "gem", "head"]
@@ -55,7 +56,7 @@ class Pooled:
 
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
         require_grid(features, "pooled")
-        vectors = to_unit_length(self._pool(features))
+        vectors = l2_normalise(self._pool(features))
         return Descriptors(features.ids, vectors, np.arange(len(features.ids), dtype=np.int32))
 
     def _pool(self, features: Features) -> FloatArray:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.errors import RecipeError
 from resight.types import Descriptors, Features, FloatArray, IntArray, Role
+from resight.vectors import l2_normalise
 
 Selection = Literal["all", "attention", "norm_attention", "norm", "random", "grid", "cls_similarity", "cls_distance"]
 NEEDS_ATTENTION = ("attention", "norm_attention")
@@ -55,7 +55,7 @@ class Tokens:
         vectors = np.concatenate([patches[rows] for patches, rows in zip(features.patches, chosen, strict=True)])
         return Descriptors(
             ids=features.ids,
-            vectors=to_unit_length(vectors) if self._config.normalise else np.asarray(vectors, np.float32),
+            vectors=l2_normalise(vectors) if self._config.normalise else np.asarray(vectors, np.float32),
             owners=np.repeat(np.arange(len(chosen), dtype=np.int32), [len(rows) for rows in chosen]),
             boxes=np.concatenate([boxes[rows] for boxes, rows in zip(places, chosen, strict=True)]),
         )
@@ -102,11 +102,6 @@ def box_patches(features: Features) -> FloatArray:
     return np.asarray(corners + shares * np.tile(covers[:, None, 2:] - covers[:, None, :2], 2), np.float32)
 
 
-def to_unit_length(vectors: NDArray[np.floating]) -> FloatArray:
-    """Rows of L2 norm 1; a row of zeros stays one."""
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12), np.float32)
-
-
 def require_grid(features: Features, name: str) -> None:
     if features.grid is None:
         raise RecipeError(
@@ -145,5 +140,5 @@ def _score(features: Features, image: int, kind: Selection) -> FloatArray:
         return attention if kind == "attention" else np.asarray(attention * np.linalg.norm(patches, axis=1))
     if features.cls is None:
         raise refuse_without(kind, "a CLS token", NEEDS_NOTHING)
-    cosines: FloatArray = to_unit_length(patches) @ to_unit_length(features.cls[image])
+    cosines: FloatArray = l2_normalise(patches) @ l2_normalise(features.cls[image])
     return cosines if kind == "cls_similarity" else -cosines

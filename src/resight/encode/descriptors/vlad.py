@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resight.encode import codebook as codebooks
-from resight.encode.vocabulary.settings import VocabularySettings, open_codebook, take_rows
+from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, take_rows
 from resight.types import Descriptors, Features, FloatArray, Role
 
 

@@ -20,11 +20,10 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers.utils import logging
 
 from resight.encode.networks import hub
-from resight.encode.networks.architectures import Architecture
-from resight.encode.networks.checkpoints import PREFERRED, State, find_library, read, refuse_misfit, unwrap
-from resight.encode.networks.families import FAMILIES
+from resight.encode.networks.architectures import FAMILIES, Architecture
+from resight.encode.networks.checkpoint_loader import PREFERRED, State, find_library, read, refuse_misfit, unwrap
 from resight.encode.networks.torch_backbone import SEED
-from resight.encode.networks.torchvision_ops import declare_missing
+from resight.encode.networks.torchvision_compat import declare_missing
 from resight.errors import RecipeError
 
 FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")

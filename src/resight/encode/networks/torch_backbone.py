@@ -1,4 +1,11 @@
-"""Pictures through a network of torch, in batches of one shape.
+"""What passes through a module while the network around it runs.
+
+In: a module and whether its input or its output is wanted. Out: the tensor of the latest run in this thread. It is how
+attention is read where a network does not give it: the block's softmax ends in a module or a value of its own.
+
+The settings that every network on torch has. What is None is as the network's makers have it.
+
+Pictures through a network of torch, in batches of one shape.
 
 In: a Network (made by the backbones timm and transformers) and its settings. Out: Features, one picture each, in the
 order of the pictures. On a CPU several threads may run batches side by side; on another device they queue.
@@ -9,15 +16,88 @@ import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 
-from resight.encode.networks.settings import Settings
-from resight.encode.preprocess import REACH, Interpolation, choose_input, choose_size, make_statistics, prepare
+from resight.encode.preprocess import REACH, Fit, Interpolation, choose_input, choose_size, make_statistics, prepare
 from resight.errors import RecipeError
+from resight.plugins import check_range
 from resight.types import Box, Features, FloatArray, Picture
+
+
+class Capture:
+    def __init__(self, module: torch.nn.Module, side: Literal["input", "output"]) -> None:
+        self._seen = threading.local()
+        if side == "input":
+            module.register_forward_pre_hook(self._keep_input)
+        else:
+            module.register_forward_hook(self._keep_output)
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> "Capture":
+        """For the copy of a network, whose hooks lead to it: it has seen nothing yet."""
+        copied = object.__new__(type(self))
+        copied._seen = threading.local()
+        return copied
+
+    def take(self) -> Any:
+        """The value of this thread's latest run, once."""
+        value = getattr(self._seen, "value", None)
+        self._seen.value = None
+        return value
+
+    def _keep_input(self, _module: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
+        self._seen.value = inputs[0]
+
+    def _keep_output(self, _module: torch.nn.Module, _inputs: tuple[Any, ...], output: Any) -> None:
+        self._seen.value = output
+
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["fp32", "bf16", "fp16"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    weights: Path | None = None  # a checkpoint of one's own: .safetensors, or .pth; None: the makers', from the hub
+    untrained: bool = False  # random weights instead, always the same ones: for tests and for timing
+    block: int | None = (
+        None  # whose tokens or feature map are taken, from 0; None: the last one's, after the final norm
+    )
+    projection: bool = False  # the network's own vector after its last linear layer (CLIP's space shared with texts)
+    attention: bool = True  # where CLS looks in the block; needs a slower way through that one block
+    size: int | None = None  # width and height of the input; fit = "keep": of a square as large
+    fit: Fit = "squash"
+    share: float | None = None  # of the largest centred square that fit = "crop" shows
+    interpolation: Interpolation | None = None
+    mean: tuple[float, ...] | None = None  # of the training images, 0 to 1: red, green, blue
+    deviation: tuple[float, ...] | None = None
+    device: Device = "auto"  # auto: cuda, else mps, else cpu
+    precision: Precision = "fp32"
+    compile: bool = False  # by torch.compile: slow to start, faster afterwards
+    threads: int = 1  # for one batch on a CPU; batches are encoded side by side. Sets torch's own, for the process
+    batch: int | None = None  # pictures at once; None: 1 on a CPU, 32 elsewhere
+
+    def __post_init__(self) -> None:
+        check_range("threads", self.threads, 1, 256)
+        if self.share is not None:
+            check_range("share", self.share, 0.05, 1)
+        if self.size is not None:
+            check_range("size", self.size, 8, 4096)
+        if self.batch is not None:
+            check_range("batch", self.batch, 1, 4096)
+        if self.weights is not None and self.untrained:
+            raise RecipeError(
+                "weights of one's own and no weights at once",
+                expected="either weights or untrained",
+                actual=f"weights = {self.weights}, untrained = true",
+                fix="drop one of them",
+            )
+        if self.mean is not None or self.deviation is not None:
+            make_statistics(self.mean or (0, 0, 0), self.deviation or (1, 1, 1))  # refuses what means nothing
+
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 SEED = 0  # of untrained weights

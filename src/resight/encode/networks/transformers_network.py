@@ -10,11 +10,8 @@ from typing import Any
 
 import torch
 
-from resight.encode.networks.architectures import Architecture
-from resight.encode.networks.capture import Capture
-from resight.encode.networks.families import FAMILIES
-from resight.encode.networks.settings import Settings
-from resight.encode.networks.torch_backbone import Input, Outputs
+from resight.encode.networks.architectures import FAMILIES, Architecture
+from resight.encode.networks.torch_backbone import Capture, Input, Outputs, Settings
 from resight.errors import RecipeError
 
 # What changes a network's answers and neither the names nor the shapes of its weights.

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from resight.encode.descriptors.tokens import to_unit_length
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Descriptors, Role
+from resight.vectors import l2_normalise
 
 SCALES = (0.4, 0.5, 0.7, 1.0, 1.4)
 
@@ -58,4 +58,4 @@ class Multiscale:
             )
         sums = np.add.reduceat(np.asarray(descriptors.vectors, np.float32), np.arange(0, len(descriptors), expected))
         owners = np.arange(len(descriptors.ids), dtype=np.int32)
-        return replace(descriptors, vectors=to_unit_length(sums), owners=owners, boxes=None, seeds=None, points=None)
+        return replace(descriptors, vectors=l2_normalise(sums), owners=owners, boxes=None, seeds=None, points=None)

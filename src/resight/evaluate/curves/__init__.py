@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from resight import plugins
-from resight.collection.adding import Progress
-from resight.evaluate.bench import Opening
+from resight.collection.add import Progress
 from resight.evaluate.comparison import Comparison
+from resight.evaluate.evaluate import Opening
 from resight.types import Recipe
 
 

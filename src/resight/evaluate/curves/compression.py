@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from resight.collection import Collection
-from resight.collection.adding import Progress
+from resight.collection.add import Progress
 from resight.errors import InputError, RecipeError
-from resight.evaluate.bench import Opening, Way, measure
 from resight.evaluate.comparison import (
     Comparison,
     Fact,
@@ -25,7 +24,8 @@ from resight.evaluate.comparison import (
     say_milliseconds,
     say_share,
 )
-from resight.evaluate.pages.chart import Chart, Line
+from resight.evaluate.evaluate import Opening, Way, measure
+from resight.evaluate.pages.charts import Chart, Line
 from resight.evaluate.results import RunResult
 from resight.plugins import check_range
 from resight.types import Choice, Recipe

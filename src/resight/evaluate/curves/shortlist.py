@@ -8,9 +8,8 @@ each S, and the smallest S that keeps (1 - loss) of the exhaustive value, that o
 import math
 from dataclasses import dataclass, replace
 
-from resight.collection.adding import Progress
+from resight.collection.add import Progress
 from resight.errors import InputError, RecipeError
-from resight.evaluate.bench import Opening, Way, measure
 from resight.evaluate.comparison import (
     Comparison,
     Fact,
@@ -22,7 +21,8 @@ from resight.evaluate.comparison import (
     say_milliseconds,
     say_share,
 )
-from resight.evaluate.pages.chart import Chart, Line
+from resight.evaluate.evaluate import Opening, Way, measure
+from resight.evaluate.pages.charts import Chart, Line
 from resight.evaluate.results import RunResult
 from resight.plugins import check_range
 from resight.search import rerankers

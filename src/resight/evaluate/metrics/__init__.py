@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from resight import plugins
 from resight.errors import RecipeError
-from resight.evaluate import protocols
+from resight.evaluate import judge_query
 from resight.types import IntArray
 
 Overlaps = NDArray[np.float64]  # not float32: a threshold such as 0.7 has to mean 0.7
@@ -69,12 +69,12 @@ class RunMetric(Protocol):
 
 def build(name: str) -> Metric | RunMetric:
     """The metric called `name`, number and protocol included."""
-    protocol, metric_name = protocols.split(name)
+    protocol, metric_name = judge_query.split(name)
     module, at = parse(metric_name)
     metric: Metric | RunMetric = plugins.load(__name__, module, {} if at is None else {"at": at})
     if protocol is None:
         return metric
-    convention = f"{protocols.PROTOCOLS[protocol].convention} {metric.convention}"
+    convention = f"{judge_query.PROTOCOLS[protocol].convention} {metric.convention}"
     return RunUnderProtocol(metric, convention) if isinstance(metric, RunMetric) else UnderProtocol(metric, convention)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.evaluate.metrics import Pairs, require_rank
-from resight.evaluate.statistics.calibration import expected_calibration_error
+from resight.evaluate.statistics.reliability import expected_calibration_error
 from resight.types import IntArray
 
 BINS = 10

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from resight.index.rows.gather import Rows
-from resight.index.rows.score import Match, add_boxes, permit_images, rank_images, score_images, take_queries
+from resight.index.rows.row_files import Rows
+from resight.index.rows.scoring import Match, add_boxes, permit_images, rank_images, score_images, take_queries
 from resight.types import Descriptors, FloatArray, IntArray, Ranking
 
 FEW = 20_000  # rows that are compared faster than a filter is walked around

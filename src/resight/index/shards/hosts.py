@@ -18,7 +18,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from resight.errors import ClusterError
-from resight.index.shards.held import Ask, HeldShards
+from resight.index.shards.node import Ask, HeldShards
 from resight.ray_cluster import forbid_auto_connect, refuse_skew, tell_versions
 from resight.types import Descriptors
 

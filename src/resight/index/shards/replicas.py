@@ -17,9 +17,9 @@ import ray
 
 from resight.errors import ClusterError, CollectionError, MissingExtra, ResightError, StorageError
 from resight.index.shards.hosts import Host, HostPool
-from resight.index.shards.manifest import Manifest, compare_files, locate_shard
 from resight.index.shards.placement import list_nodes, place
-from resight.index.shards.sending import send
+from resight.index.shards.shard_manifest import Manifest, compare_files, locate_shard
+from resight.index.shards.transfer import send
 
 Barred = tuple[float, ResightError]  # since when, and why
 Key = TypeVar("Key")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.index import Chunks
-from resight.index.shards.dealing import EXTRAS, deal
+from resight.index.shards.placement import EXTRAS, deal
 from resight.types import Descriptors
 
 WAITING = 4 << 20  # bytes of rows that a shard gathers in memory

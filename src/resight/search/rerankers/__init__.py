@@ -1,31 +1,10 @@
 """Rerankers: a Ranking in, a better Ranking out, with what they found in `signals` and `matches`."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from resight import plugins
-from resight.index import Searcher
-from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking
-
-
-class Gallery(Protocol):
-    """What a reranker may read of the collection."""
-
-    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
-        """The rows of these images, in this order, a few images at a time."""
-        ...
-
-    def searcher(self, branch: int, choice: Choice | None) -> Searcher:
-        """An index of the rows of a branch, made when it is not there; None: the branch's own."""
-        ...
-
-    def positions(self) -> Positions:
-        """Where the images were taken, as far as that is known."""
-        ...
-
-    def patches(self, name: str, region: Box | None) -> Descriptors | None:
-        """Every patch of an image, or of a region of it, encoded now; None where that cannot be done."""
-        ...
+from resight.search.gallery import Gallery
+from resight.types import Choice, Query, Ranking
 
 
 class Reranker(Protocol):

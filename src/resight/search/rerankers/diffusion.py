@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.plugins import check_range
-from resight.search.promote import promote
-from resight.search.rerankers import Gallery
-from resight.search.vector_rows import read_vectors, require_vector_branch
+from resight.search.gallery import Gallery
+from resight.search.rescoring import promote, read_vectors, require_vector_branch
 from resight.types import FloatArray, Query, Ranking
 
 MOST = 2000

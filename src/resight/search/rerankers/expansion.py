@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resight.plugins import check_range
-from resight.search.rerankers import Gallery
-from resight.search.shortlist import USUAL, complete, standout
-from resight.search.vector_rows import read_vectors, require_vector_branch
+from resight.search.fusions.robust_zscore import USUAL, robust_zscore
+from resight.search.gallery import Gallery
+from resight.search.rescoring import read_vectors, require_vector_branch
+from resight.search.shortlist import complete
 from resight.types import Descriptors, FloatArray, Query, Ranking
 
 
@@ -82,7 +83,7 @@ class Expansion:
         config, first = self._config, ranking.ids[: max(self._config.neighbours, USUAL)]
         images = dict(zip(first, read_vectors(gallery, branch, first), strict=True))
         likeness = {name: _compare(query.vectors, rows) for name, rows in images.items()}
-        above = dict(zip(first, standout(np.array(list(likeness.values()), np.float32)).tolist(), strict=True))
+        above = dict(zip(first, robust_zscore(np.array(list(likeness.values()), np.float32)).tolist(), strict=True))
         best = max(likeness.values())
         return {
             name: images[name]

@@ -13,8 +13,8 @@ import numpy as np
 
 from resight.errors import RecipeError
 from resight.plugins import check_range
-from resight.search.region_area import grow, lie_inside
-from resight.search.rerankers import Gallery
+from resight.search.gallery import Gallery
+from resight.search.rescoring import grow, lie_inside
 from resight.search.verification import LocalFeatures, Model, Settings, verify
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking
 

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from resight.errors import InputError
 from resight.geodesy import find_number, find_position, metres_between, turn_between
 from resight.plugins import check_range
-from resight.search.position_clusters import cluster_positions
-from resight.search.rerankers import Gallery
-from resight.search.shortlist import standout
+from resight.search.fusions.robust_zscore import robust_zscore
+from resight.search.gallery import Gallery
+from resight.search.geo_kmeans import cluster_positions
 from resight.types import FloatArray, IntArray, Positions, Query, Ranking
 
 UNKNOWN = -1  # the cluster of an image without a position
@@ -112,7 +112,7 @@ class Gps:
         signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
         for part, distance in list_parts(signals[ranking.ids[0]]).items():
             values = change(np.array([signals[name].get(part, 0.0) for name in ranking.ids], np.float32))
-            for name, value, far in zip(ranking.ids, values.tolist(), standout(values).tolist(), strict=True):
+            for name, value, far in zip(ranking.ids, values.tolist(), robust_zscore(values).tolist(), strict=True):
                 signals[name] |= {part: value, distance: far}
         return replace(ranking, ids=tuple(ranking.ids[row] for row in order), scores=scores[order], signals=signals)
 

@@ -17,10 +17,9 @@ import numpy as np
 
 from resight.errors import RecipeError
 from resight.plugins import check_range
-from resight.search.promote import check_blend, promote
-from resight.search.region_area import lie_inside
-from resight.search.rerankers import Gallery
-from resight.search.token_support import require_boxes, require_token_branch, split
+from resight.search.gallery import Gallery
+from resight.search.locate_boxes import require_boxes, require_token_branch, split
+from resight.search.rescoring import check_blend, lie_inside, promote
 from resight.types import Box, Choice, Descriptors, Query, Ranking
 
 

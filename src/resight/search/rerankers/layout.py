@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.plugins import check_range
-from resight.search.promote import check_blend, promote
-from resight.search.rerankers import Gallery
-from resight.search.token_support import require_boxes, require_token_branch, split
+from resight.search.gallery import Gallery
+from resight.search.locate_boxes import require_boxes, require_token_branch, split
+from resight.search.rescoring import check_blend, promote
 from resight.types import Descriptors, FloatArray, Query, Ranking
 
 LEAST_INSIDE = 0.2

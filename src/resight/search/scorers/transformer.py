@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.errors import InputError, MissingWeights, SpaceMismatch
-from resight.search.token_support import require_boxes
+from resight.search.locate_boxes import require_boxes
 from resight.types import Descriptors, FloatArray
 
 EPSILON = 1e-5  # of the norms

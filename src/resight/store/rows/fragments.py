@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from resight.errors import MissingExtra, StorageError
-from resight.places import is_remote, look_up, to_url
+from resight.files.remote import is_remote, look_up, to_url
 from resight.store.rows.snapshot import TABLE
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from resight.errors import CollectionError
 from resight.store import FIELDS, Field, ImageRecord, Layout
-from resight.store.rows.decode import decode_descriptors, decode_images
-from resight.store.rows.schema import IMAGE_COLUMNS, column, read_layout
+from resight.store.rows.arrow import IMAGE_COLUMNS, column, decode_descriptors, decode_images, read_layout
 from resight.types import Descriptors
 
 TABLE = "images"

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from shelf import Shelf, arrive, promise, read
 
-from resight.apps.service.jobs import adder as adders
-from resight.apps.service.jobs.adder import Adder
-from resight.apps.service.jobs.housekeeping import sweep
+from resight.apps.service.error_responses import Refusal
+from resight.apps.service.jobs import worker as adders
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.job import Arrival, Promise
+from resight.apps.service.jobs.maintenance import sweep
+from resight.apps.service.jobs.models import Arrival, Promise
 from resight.apps.service.jobs.turns import take_turn
-from resight.apps.service.refusals import Refusal
+from resight.apps.service.jobs.worker import Adder
 from resight.errors import CollectionBusy, MissingWeights, StorageError
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 from resight.types import ImageRef, Skipped
 
 

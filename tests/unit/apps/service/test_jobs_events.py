@@ -7,13 +7,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from resight.apps.service.jobs import listening
-from resight.apps.service.jobs.job import Job, Promise, Settled
-from resight.apps.service.jobs.journal import Journal
-from resight.apps.service.jobs.journal_file import JournalFile
-from resight.apps.service.jobs.listening import Listeners
-from resight.apps.service.jobs.queue import Queue
-from resight.apps.service.refusals import Refusal
+from resight.apps.service.error_responses import Refusal
+from resight.apps.service.jobs import events as listening
+from resight.apps.service.jobs.database import JournalFile
+from resight.apps.service.jobs.events import Listeners
+from resight.apps.service.jobs.models import Job, Promise, Settled
+from resight.apps.service.jobs.store import Journal, Queue
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from typing import cast
 import pytest
 from shelf import Shelf, arrive, promise
 
-from resight.apps.service.jobs import housekeeping
-from resight.apps.service.jobs.adder import Adder
-from resight.apps.service.jobs.housekeeping import QUIET, Housekeeper, sweep
+from resight.apps.service.jobs import maintenance
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.job import Arrival
+from resight.apps.service.jobs.maintenance import QUIET, Housekeeper, sweep
+from resight.apps.service.jobs.models import Arrival
+from resight.apps.service.jobs.worker import Adder
 from resight.errors import CollectionBusy, CollectionError
 from resight.store import ImageRecord
 
@@ -70,14 +70,14 @@ class FakeTidier:
 def test_tidying_waits_for_enough_changes_and_is_not_repeated_soon(intake: Intake) -> None:
     tidier = FakeTidier()
     keeper = Housekeeper(intake, sweep_every=0.05, tidier=tidier)
-    intake.writes = housekeeping.FEW - 1
+    intake.writes = maintenance.FEW - 1
     keeper.work(idle=QUIET)
     assert tidier.started == 0
-    intake.writes = housekeeping.FEW
+    intake.writes = maintenance.FEW
     keeper.work(idle=0.0)
     assert tidier.started == 0
     keeper.work(idle=QUIET)
-    intake.writes += housekeeping.FEW
+    intake.writes += maintenance.FEW
     for _ in range(3):
         keeper.work(idle=QUIET)
     assert tidier.started == 1
@@ -86,7 +86,7 @@ def test_tidying_waits_for_enough_changes_and_is_not_repeated_soon(intake: Intak
     assert tidier.started == 2
 
 
-@pytest.mark.parametrize(("images", "enough"), [(10, housekeeping.MANY), (20_000, 625)])
+@pytest.mark.parametrize(("images", "enough"), [(10, maintenance.MANY), (20_000, 625)])
 def test_while_somebody_searches_tidying_waits_for_more_changes_in_a_larger_collection(
     intake: Intake, shelf: Shelf, images: int, enough: int
 ) -> None:
@@ -109,7 +109,7 @@ def test_nothing_is_tidied_twice_at_once(intake: Intake) -> None:
     tidier.is_done = False
     keeper = Housekeeper(intake, sweep_every=0.0, tidier=tidier)
     for _ in range(3):
-        intake.writes += housekeeping.MANY
+        intake.writes += maintenance.MANY
         keeper.work(idle=QUIET)
     assert tidier.started == 1
     tidier.is_done = True
@@ -129,7 +129,7 @@ def test_tidying_that_failed_is_tried_again_without_further_changes(intake: Inta
     tidier = FakeTidier()
     tidier.fault = error
     keeper = Housekeeper(intake, sweep_every=0.0, tidier=tidier)
-    intake.writes = housekeeping.FEW
+    intake.writes = maintenance.FEW
     for _ in range(2):
         keeper.work(idle=QUIET)
     assert tidier.started == 1

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.apps.service.upload_attributes import read_attributes, read_attributes_of_files
-from resight.apps.service.upload_ids import check_ids, choose_ids, clean_name
+from resight.apps.service.jobs.uploads import (
+    check_ids,
+    choose_ids,
+    clean_name,
+    read_attributes,
+    read_attributes_of_files,
+)
 from resight.errors import InputError
 
 

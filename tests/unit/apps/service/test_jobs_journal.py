@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from resight.apps.service.jobs import journal as journals
-from resight.apps.service.jobs.job import Promise, Settled
-from resight.apps.service.jobs.journal import Journal, Limits
-from resight.apps.service.jobs.journal_file import FILE, JournalFile
-from resight.apps.service.jobs.queue import HOPELESS, SUSPICIOUS, Queue
-from resight.apps.service.refusals import Refusal
+from resight.apps.service.error_responses import Refusal
+from resight.apps.service.jobs import store as journals
+from resight.apps.service.jobs.database import FILE, JournalFile
+from resight.apps.service.jobs.models import Promise, Settled
+from resight.apps.service.jobs.store import HOPELESS, SUSPICIOUS, Journal, Limits, Queue
 from resight.errors import StorageError
 from resight.types import Skipped
 

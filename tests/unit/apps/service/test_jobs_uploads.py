@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.apps.service.uploads import Uploads
+from resight.apps.service.jobs.uploads import Uploads
 from resight.errors import StorageError
 
 

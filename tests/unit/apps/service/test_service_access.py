@@ -4,10 +4,10 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
-from resight.apps.service import sessions
-from resight.apps.service.access import check_host, check_origin, identify
-from resight.apps.service.keys import Caller, make_key
-from resight.apps.service.refusals import Refusal
+from resight.apps.service import auth
+from resight.apps.service.api_keys import Caller, make_key
+from resight.apps.service.auth import check_host, check_origin, identify
+from resight.apps.service.error_responses import Refusal
 from resight.apps.service.settings import ServiceSettings
 
 LONG = "k" * 20
@@ -65,9 +65,9 @@ def test_a_key_says_who_asks_and_what_they_may() -> None:
 
 
 def test_a_session_says_who_asks() -> None:
-    cookie = sessions.sign(KEYED.keys[0], KEYED.secret)
-    assert identify(connect(cookie=f"{sessions.COOKIE}={cookie}"), KEYED) == Caller("anna", True)
-    assert identify(connect(cookie=f"{sessions.COOKIE}={cookie}x"), KEYED) is None
+    cookie = auth.sign(KEYED.keys[0], KEYED.secret)
+    assert identify(connect(cookie=f"{auth.COOKIE}={cookie}"), KEYED) == Caller("anna", True)
+    assert identify(connect(cookie=f"{auth.COOKIE}={cookie}x"), KEYED) is None
 
 
 def test_nobody_may_write_where_the_service_is_read_only() -> None:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from resight.apps.service.answers import AnswerCache
+from resight.apps.service.state import AnswerCache
 
 
 def test_the_last_answers_are_kept() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from resight.apps.service.bodies import BodyLimit, FormLimit
-from resight.apps.service.refusals import Refusal
+from resight.apps.service.error_responses import Refusal
+from resight.apps.service.middleware import BodyLimit, FormLimit
 
 FORM = (b"content-type", b"multipart/form-data; boundary=x")
 

@@ -14,9 +14,9 @@ import pytest
 from builders import draw_texture
 from PIL import Image
 
-from resight.apps.service.decoder import Order
-from resight.apps.service.decoders import Decoder, DecoderPool, Upload
-from resight.data import images
+from resight.apps.service.decode_worker import Order
+from resight.apps.service.decoding import Decoder, DecoderPool, Upload
+from resight.data import image_files
 from resight.errors import ImageError
 
 MAX_PIXELS = 4_000_000
@@ -43,7 +43,7 @@ def decode(pool: DecoderPool, data: bytes, max_side: int | None = None, small_si
 @pytest.mark.parametrize("max_side", [None, 100, 1000])
 def test_a_picture_is_the_one_that_the_library_reads(pool: DecoderPool, max_side: int | None) -> None:
     data = encode(kind="JPEG")
-    upload, expected = decode(pool, data, max_side), images.read_bytes(data, "x.png", max_side)
+    upload, expected = decode(pool, data, max_side), image_files.read_bytes(data, "x.png", max_side)
     assert np.array_equal(upload.picture.pixels, expected.pixels)
     assert upload.picture.size == (320, 240)
     assert upload.picture.sha256 == expected.sha256

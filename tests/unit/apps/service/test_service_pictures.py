@@ -13,9 +13,9 @@ from builders import draw_texture
 from PIL import Image
 from scenes import write_jpeg
 
-from resight.apps.service.decoders import DecoderPool
-from resight.apps.service.pictures import PictureCache, choose_folder, round_up
-from resight.apps.service.refusals import Refusal
+from resight.apps.service.decoding import DecoderPool
+from resight.apps.service.error_responses import Refusal
+from resight.apps.service.thumbnails import PictureCache, choose_folder, round_up
 from resight.store import ImageRecord
 
 GPS = 0x8825

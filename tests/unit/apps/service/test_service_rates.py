@@ -1,7 +1,7 @@
 import pytest
 
-from resight.apps.service import rates
-from resight.apps.service.rates import RateLimit
+from resight.apps.service import auth
+from resight.apps.service.auth import RateLimit
 
 
 def test_a_client_may_ask_in_a_burst_and_then_at_its_rate() -> None:
@@ -19,7 +19,7 @@ def test_without_a_rate_there_is_no_limit() -> None:
 
 
 def test_only_the_last_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "REMEMBERED", 2)
+    monkeypatch.setattr(auth, "REMEMBERED", 2)
     limit = RateLimit(0.1)  # a burst of one
     assert [limit.take(client, now=0.0) for client in "abc"] == [0.0] * 3
     assert limit.take("a", now=0.0) == 0.0  # forgotten, so it begins anew

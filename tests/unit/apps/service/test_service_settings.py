@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from resight.apps.service.keys import make_key
+from resight.apps.service.api_keys import make_key
 from resight.apps.service.settings import ServiceSettings, read_settings, write_settings
 
 

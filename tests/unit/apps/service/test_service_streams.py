@@ -10,10 +10,10 @@ import pytest
 from fastapi import Request
 from starlette.types import Message
 
-from resight.apps.service import asking
-from resight.apps.service.routes import searching
-from resight.apps.service.routes.searching import LineStream
-from resight.apps.service.workers import WorkerPool
+from resight.apps.service import search
+from resight.apps.service.executor import WorkerPool
+from resight.apps.service.routes import search as search_route
+from resight.apps.service.routes.search import LineStream
 
 LINES = [{"event": "query"}, {"event": "shortlist"}, {"event": "answer"}]
 
@@ -46,7 +46,7 @@ def fail_after_one(*_: Any) -> Iterator[dict[str, str]]:
 def test_lines_come_in_order_and_an_error_is_the_last(
     monkeypatch: pytest.MonkeyPatch, found: Any, events: list[str]
 ) -> None:
-    monkeypatch.setattr(asking, "search_in_stages", found)
+    monkeypatch.setattr(search, "search_in_stages", found)
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -63,8 +63,8 @@ def test_lines_come_in_order_and_an_error_is_the_last(
 
 
 def test_a_client_that_does_not_read_keeps_no_place_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "search_in_stages", give_lines)
-    monkeypatch.setattr(searching, "SLOWEST", 0.0)
+    monkeypatch.setattr(search, "search_in_stages", give_lines)
+    monkeypatch.setattr(search_route, "SLOWEST", 0.0)
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.body":

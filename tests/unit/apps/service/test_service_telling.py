@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.apps.service import telling
-from resight.apps.service.plain_json import Json
-from resight.apps.service.questions import clean_name
-from resight.apps.service.telling import tell_attributes, tell_positions, tell_query, tell_record
+from resight.apps.service import serializers
+from resight.apps.service.search import clean_name
+from resight.apps.service.serializers import Json, tell_attributes, tell_positions, tell_query, tell_record
 from resight.store import ImageRecord
 from resight.types import Match, Positions, Query
 
@@ -40,14 +39,14 @@ def test_positions_are_cut_and_say_so() -> None:
 
 
 def test_a_heat_map_is_bytes_row_by_row() -> None:
-    told = telling._tell_heat(np.array([[0, 0.5, 1], [np.nan, 2, -1]], np.float32))
+    told = serializers._tell_heat(np.array([[0, 0.5, 1], [np.nan, 2, -1]], np.float32))
     assert told == {"rows": 2, "columns": 3, "values": base64.b64encode(bytes([0, 128, 255, 0, 255, 0])).decode()}
 
 
 def test_the_points_of_a_large_match_are_thinned_over_all_of_it() -> None:
     points = np.repeat(np.arange(1000, dtype=np.float32)[:, None], 4, axis=1)
-    told = telling.tell_match(Match("q", "a", 1000, np.eye(3), points, tentative=1200))
-    assert len(told["points"]) <= telling.POINTS
+    told = serializers.tell_match(Match("q", "a", 1000, np.eye(3), points, tentative=1200))
+    assert len(told["points"]) <= serializers.POINTS
     assert told["points"][0] == [0, 0, 0, 0]
     assert told["points"][-1][0] > 990
     assert told["inliers"] == 1000

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from resight.apps.service.threads import Lending, set_threads
+from resight.apps.service.executor import Lending, set_threads
 
 
 def count_threads() -> set[int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resight.apps.service.watching import Watcher
+from resight.apps.service.state import Watcher
 from resight.errors import CollectionError
 
 

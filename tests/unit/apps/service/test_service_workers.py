@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from fastapi import Request
 
-from resight.apps.service.refusals import Refusal
-from resight.apps.service.workers import CLIENT_GONE, WorkerPool
+from resight.apps.service.error_responses import Refusal
+from resight.apps.service.executor import CLIENT_GONE, WorkerPool
 
 
 class Client:

@@ -7,6 +7,6 @@ journal.py keeps what was promised, the runner keeps the promise, listening.py t
 removes what nothing refers to any more and has the collection tidied (tidier.py).
 """
 
-from resight.apps.service.jobs.runner import JobRunner
+from resight.apps.service.jobs.worker import JobRunner
 
 __all__ = ["JobRunner"]

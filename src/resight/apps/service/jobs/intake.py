@@ -9,16 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from resight.apps.service.jobs.job import Arrival, Job, Kind, Promise
-from resight.apps.service.jobs.journal import FindPromised, Journal, Limits, Prepare
-from resight.apps.service.jobs.journal_file import JournalFile
-from resight.apps.service.jobs.queue import Queue
+from resight.apps.service.error_responses import refuse_unknown
+from resight.apps.service.jobs.database import JournalFile
+from resight.apps.service.jobs.models import Arrival, Job, Kind, Promise
+from resight.apps.service.jobs.store import FindPromised, Journal, Limits, Prepare, Queue
 from resight.apps.service.jobs.turns import keep_trying, take_turn
-from resight.apps.service.refusals import refuse_unknown
-from resight.apps.service.upload_ids import choose_ids
-from resight.apps.service.uploads import Uploads
+from resight.apps.service.jobs.uploads import Uploads, choose_ids
 from resight.collection import Collection
-from resight.collection.known_images import EXIF
+from resight.collection.add import EXIF
 from resight.types import Attribute, Skipped
 
 log = logging.getLogger("resight.service.jobs")

@@ -5,11 +5,10 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 
-from resight.apps.service import shapes
-from resight.apps.service.plain_json import Json
+from resight.apps.service import schemas
+from resight.apps.service.serializers import Json, Plain, tell_positions, tell_summary
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Plain, tell_positions, tell_summary
-from resight.data.images import SUFFIXES
+from resight.data.image_files import SUFFIXES
 
 MOST_POSITIONS = 20_000
 Name = Annotated[str | None, Query(max_length=500, description="A collection by name; without, the first.")]
@@ -18,7 +17,7 @@ Name = Annotated[str | None, Query(max_length=500, description="A collection by 
 def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/api/collections", tags=["collections"])
 
-    @routes.get("", response_model=list[shapes.CollectionInfo])
+    @routes.get("", response_model=list[schemas.CollectionInfo])
     async def list_collections(request: Request) -> Json:
         """The first is meant where a request names none. `writable`: whether this caller may change it."""
         may_write = request.state.caller.may_write
@@ -26,14 +25,14 @@ def router(service: Service) -> APIRouter:
             await run_sync(lambda: [_tell_collection(name, service, may_write) for name in service.collections])
         )
 
-    @routes.get("/attributes", response_model=shapes.Attributes)
+    @routes.get("/attributes", response_model=schemas.Attributes)
     async def list_attributes(collection: Name = None) -> Json:
         """Names, kinds and the most common values, for filters."""
         _, chosen = service.find_collection(collection)
         told = await run_sync(lambda: [tell_summary(summary) for summary in chosen.view().attributes()])
         return Json({"attributes": told})
 
-    @routes.get("/positions", response_model=shapes.PositionList)
+    @routes.get("/positions", response_model=schemas.PositionList)
     async def list_positions(collection: Name = None) -> Json:
         """Where images were taken; at most 20,000 of them, `cut` says whether there are more."""
         _, chosen = service.find_collection(collection)

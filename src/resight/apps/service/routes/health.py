@@ -7,9 +7,9 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
-from resight.apps.service import shapes
+from resight.apps.service import schemas
 from resight.apps.service.metrics import measure_memory
-from resight.apps.service.plain_json import Json
+from resight.apps.service.serializers import Json
 from resight.apps.service.state import Service
 from resight.ray_cluster import parse_engine
 
@@ -22,7 +22,7 @@ def router(service: Service) -> APIRouter:
     def count_images() -> int:
         return sum(len(collection.view()) for collection in service.collections.values())
 
-    @routes.get("/api/health", response_model=shapes.Health)
+    @routes.get("/api/health", response_model=schemas.Health)
     async def read_health(request: Request) -> Json:
         """503 while the service stops. What it holds is told to those who may ask for it."""
         stopping, known = service.stopping.is_set(), request.state.caller is not None
@@ -56,6 +56,6 @@ def tell_cluster(engine: str) -> dict[str, int] | None:
     """Nodes, shards and replicas; None where searches run in this process."""
     if parse_engine(engine).kind != "ray":
         return None
-    from resight.index.shards.keeper import find_keeper
+    from resight.index.shards.replica_manager import find_keeper
 
     return asdict(find_keeper().tell())

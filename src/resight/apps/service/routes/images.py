@@ -6,14 +6,13 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from resight.apps.service import shapes
-from resight.apps.service.pictures import SIDES, round_up, tag
-from resight.apps.service.plain_json import Json
-from resight.apps.service.questions import LONGEST_ID, read_near
-from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service import schemas
+from resight.apps.service.error_responses import refuse_unknown
 from resight.apps.service.routes.collections import Name
+from resight.apps.service.search import LONGEST_ID, read_near
+from resight.apps.service.serializers import Json, Plain, tell_record
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Plain, tell_record
+from resight.apps.service.thumbnails import SIDES, round_up, tag
 from resight.collection import Collection
 from resight.search import filters
 from resight.store import ImageRecord
@@ -30,7 +29,7 @@ UNCHANGED = {"Cache-Control": "private, no-cache"}
 def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["images"])
 
-    @routes.get("/images", response_model=shapes.ImagePage)
+    @routes.get("/images", response_model=schemas.ImagePage)
     async def list_images(
         where: Where = None,
         near: Near = None,
@@ -51,7 +50,7 @@ def router(service: Service) -> APIRouter:
 
         return Json(await run_sync(work))
 
-    @routes.get("/image", response_model=shapes.Record)
+    @routes.get("/image", response_model=schemas.Record)
     async def read_image(id: Id, collection: Name = None) -> Json:
         _, chosen = service.find_collection(collection)
         return Json(tell_record(await find_record(chosen, id), service.settings.show_paths))

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service.error_responses import refuse_unknown
 from resight.apps.service.state import Service
 
 TYPES: Mapping[str, str] = {

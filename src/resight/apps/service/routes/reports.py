@@ -9,11 +9,10 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from resight.apps.service import shapes
-from resight.apps.service.plain_json import Json
-from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service import schemas
+from resight.apps.service.error_responses import refuse_unknown
+from resight.apps.service.serializers import Json, Plain
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Plain
 
 TITLE = re.compile(rb"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 HEAD = 16_384  # bytes that a title is looked for in
@@ -28,7 +27,7 @@ POLICY = (
 def router(service: Service) -> APIRouter:
     routes = APIRouter(tags=["reports"])
 
-    @routes.get("/api/reports", response_model=list[shapes.Report])
+    @routes.get("/api/reports", response_model=list[schemas.Report])
     async def list_reports() -> Json:
         """The newest first."""
         return Json(await run_sync(lambda: _tell_reports(service.settings.reports)))

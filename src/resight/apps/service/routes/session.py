@@ -5,13 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from resight.apps.service import sessions, shapes
-from resight.apps.service.contract import takes
-from resight.apps.service.keys import Caller, find_key
-from resight.apps.service.plain_json import Json
-from resight.apps.service.refusals import Refusal
+from resight.apps.service import auth, schemas
+from resight.apps.service.api_keys import Caller, find_key
+from resight.apps.service.error_responses import Refusal, takes
+from resight.apps.service.serializers import Json, Plain
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Plain
 
 
 class SignIn(BaseModel):
@@ -31,11 +29,11 @@ def router(service: Service) -> APIRouter:
             "may_write": caller is not None and caller.may_write,
         }
 
-    @routes.get("", response_model=shapes.SessionState)
+    @routes.get("", response_model=schemas.SessionState)
     async def read_session(request: Request) -> Json:
         return Json(tell_state(request.state.caller))
 
-    @routes.post("", response_model=shapes.SessionState, dependencies=[Depends(takes("application/json"))])
+    @routes.post("", response_model=schemas.SessionState, dependencies=[Depends(takes("application/json"))])
     async def sign_in(request: Request, body: SignIn) -> Json:
         """Sets a cookie that stands for the key for twelve hours."""
         if not settings.keys:
@@ -45,19 +43,19 @@ def router(service: Service) -> APIRouter:
             raise Refusal(401, "this key is not known", fix="ask whoever runs this service for a key")
         response = Json(tell_state(Caller(key.name, key.may_write and not settings.read_only)))
         response.set_cookie(
-            sessions.COOKIE,
-            sessions.sign(key, settings.secret),
-            max_age=sessions.LIFETIME,
+            auth.COOKIE,
+            auth.sign(key, settings.secret),
+            max_age=auth.LIFETIME,
             httponly=True,
             samesite="strict",
             secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "")),  # as a proxy tells
         )
         return response
 
-    @routes.delete("", response_model=shapes.SessionState)
+    @routes.delete("", response_model=schemas.SessionState)
     async def sign_out() -> Json:
         response = Json(tell_state(None if settings.keys else Caller(may_write=not settings.read_only)))
-        response.delete_cookie(sessions.COOKIE, httponly=True, samesite="strict")
+        response.delete_cookie(auth.COOKIE, httponly=True, samesite="strict")
         return response
 
     return routes

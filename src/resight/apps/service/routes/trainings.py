@@ -9,12 +9,11 @@ from typing import Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter
 
-from resight.apps.service import shapes
-from resight.apps.service.plain_json import Json
-from resight.apps.service.refusals import refuse_unknown
+from resight.apps.service import schemas
+from resight.apps.service.error_responses import refuse_unknown
+from resight.apps.service.serializers import Json, Plain
 from resight.apps.service.state import Service
-from resight.apps.service.telling import Plain
-from resight.train.watching import FILE, read_curves
+from resight.train.logger import FILE, read_curves
 
 MOST = 200  # trainings
 DEEP = 3  # folders below the one that is served: OUT, an alternative, a stage
@@ -24,12 +23,12 @@ POINTS = 1000  # of a curve; a long one is thinned out
 def router(service: Service) -> APIRouter:
     routes = APIRouter(tags=["trainings"])
 
-    @routes.get("/api/trainings", response_model=list[shapes.Training])
+    @routes.get("/api/trainings", response_model=list[schemas.Training])
     async def list_trainings() -> Json:
         """The one that was written to last comes first."""
         return Json(await run_sync(lambda: _tell_trainings(service.settings.training)))
 
-    @routes.get("/api/trainings/curves", response_model=shapes.TrainingCurves)
+    @routes.get("/api/trainings/curves", response_model=schemas.TrainingCurves)
     async def read_training(name: str) -> Json:
         """Loss and learning rate of steps, thinned out where there are many, and every validation."""
         files = await run_sync(lambda: _list_files(service.settings.training))

@@ -1,7 +1,7 @@
 """Region sources: a picture → boxes that are cropped and described each by itself.
 
 `grid` and `sliding` are functions here, although the modules of the same names are plug-ins as well: they can be had
-without building anything. Whatever a source proposes goes through `resight.encode.region_boxes.choose_regions` before
+without building anything. Whatever a source proposes goes through `resight.encode.regions.choose_regions` before
 it is cropped.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from resight import plugins
 from resight.encode.descriptors.regions.grid import grid
 from resight.encode.descriptors.regions.sliding import sliding
-from resight.encode.region_boxes import Proposals
+from resight.encode.regions import Proposals
 from resight.types import Picture
 
 __all__ = ["Proposals", "RegionSource", "build", "grid", "sliding"]

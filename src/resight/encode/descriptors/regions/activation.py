@@ -1,6 +1,6 @@
 """What a network looks at: boxes around the parts of its attention or of its activations that stand out.
 
-In: a picture. Out: at most `most` boxes, scored as resight.encode.map_regions says. The encoder is any backbone with a
+In: a picture. Out: at most `most` boxes, scored as resight.encode.regions says. The encoder is any backbone with a
 grid, or a network of the catalogue; its map over the patches x_i is
 
     attention    √ of where the CLS token looks, for networks that have one (onnx_vit, the ViTs of timm, transformers);
@@ -17,8 +17,7 @@ import numpy as np
 
 from resight.encode import backbones
 from resight.encode.descriptors.tokens import require_grid
-from resight.encode.map_regions import box_parts, space_thresholds
-from resight.encode.region_boxes import USUAL_FINEST, Proposals
+from resight.encode.regions import USUAL_FINEST, Proposals, box_parts, space_thresholds
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Choice, Features, FloatArray, Picture

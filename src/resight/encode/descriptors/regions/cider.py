@@ -9,9 +9,9 @@ of the network itself, at its own thresholds τ_i, with nothing left of the back
 from dataclasses import dataclass
 
 from resight.encode import backbones
-from resight.encode.networks.cider.boxes import LEAST, MOST, box_attention
+from resight.encode.networks.cider.localisation import LEAST, MOST, box_attention
 from resight.encode.networks.cider.network import CiderNetwork
-from resight.encode.region_boxes import USUAL_FINEST, Proposals
+from resight.encode.regions import USUAL_FINEST, Proposals
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Choice, Picture

@@ -17,13 +17,12 @@ import torch
 import transformers
 
 from resight.encode.networks import hub
-from resight.encode.networks.checkpoints import read, refuse_misfit, unwrap
+from resight.encode.networks.checkpoint_loader import read, refuse_misfit, unwrap
 from resight.encode.networks.pretrained import fetch_files, quieten
-from resight.encode.networks.settings import Device, Settings
-from resight.encode.networks.torch_backbone import SEED, choose_device, hash_weights
-from resight.encode.networks.torchvision_ops import declare_missing
+from resight.encode.networks.torch_backbone import SEED, Device, Settings, choose_device, hash_weights
+from resight.encode.networks.torchvision_compat import declare_missing
 from resight.encode.preprocess import make_statistics, prepare
-from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit, place
+from resight.encode.regions import USUAL_FINEST, Proposals, limit, place
 from resight.errors import MissingWeights, RecipeError
 from resight.plugins import check_range
 from resight.types import Picture

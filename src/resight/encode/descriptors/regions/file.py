@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from resight.encode.onnx_session import hash_model
-from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit
+from resight.encode.onnx_graph import hash_model
+from resight.encode.regions import USUAL_FINEST, Proposals, limit
 from resight.errors import ManifestError, MissingFile
 from resight.plugins import check_range
 from resight.types import FloatArray, ImageRef, Picture

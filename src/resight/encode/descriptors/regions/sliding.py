@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.encode.descriptors.regions.grid import FINEST_LEVEL
-from resight.encode.region_boxes import Proposals
+from resight.encode.regions import Proposals
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import FloatArray, Picture

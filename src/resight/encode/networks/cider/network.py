@@ -12,14 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from resight.encode.networks.cider.boxes import box_attention
-from resight.encode.networks.cider.context import make_context
+from resight.encode.networks.cider.backbone import Trunk
+from resight.encode.networks.cider.blocks import Pool, make_context, make_enhancement
 from resight.encode.networks.cider.design import Design
-from resight.encode.networks.cider.enhancement import make_enhancement
-from resight.encode.networks.cider.localisation import make_localisation
-from resight.encode.networks.cider.pooling import Pool
-from resight.encode.networks.cider.trunk import Trunk
-from resight.encode.region_boxes import Proposals
+from resight.encode.networks.cider.localisation import box_attention, make_localisation
+from resight.encode.regions import Proposals
 
 
 @dataclass(frozen=True)

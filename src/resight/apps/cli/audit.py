@@ -1,0 +1,191 @@
+"""`resight audit`, `resight votes` and `resight review`: leaks between two sets of images, and votes on them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.cli.index import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Json
+from resight.errors import InputError
+
+if TYPE_CHECKING:
+    from resight.audit.review.recalibration import Correction
+    from resight.audit.review.review import Review
+
+
+def audit(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="TRAIN EVAL", help="Collections, folders or manifests; with --published, one table."),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of the audit; with --published, the new table.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Matches looked at, of each evaluation image.")] = 10,
+    least: Annotated[
+        float, typer.Option(min=0, max=1, help="Probability at which a pair counts that nobody has voted on.")
+    ] = 0.9,
+    texts: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="One text a line: classes whose name contains one go too.")
+    ] = None,
+    votes: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Votes from elsewhere (CSV: a, b, reviewer, verdict).")
+    ] = None,
+    every_class: Annotated[
+        bool, typer.Option("--every-class", help="Remove every class with a confirmed match.")
+    ] = False,
+    class_attribute: Annotated[str, typer.Option("--class", help="The attribute that holds the class.")] = "label",
+    name_attribute: Annotated[
+        str, typer.Option("--name", help="The attribute of training images that names their class.", show_default=False)
+    ] = "",
+    encoder: Annotated[str | None, typer.Option(help="A preset by name, for what is not a collection yet.")] = None,
+    cache: Cache = None,
+    cache_size: CacheSize = USUAL_CACHE,
+    published: Annotated[
+        str, typer.Option(metavar="NAME", help="Apply a published list instead: rgldv2.", show_default=False)
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Find out whether TRAIN shows what EVAL is measured on, and write what should go.
+
+    OUT is a review too: `resight review OUT` shows the pairs to people; run the audit again when they have voted.
+    """
+    if published:
+        return _apply_published(published, sources, out, json)
+    if len(sources) != 2:
+        raise InputError("an audit is of two sets", expected="TRAIN and EVAL", actual=f"{len(sources)} paths")
+    from resight.audit.leaks.find_leaks import Rules, read_votes
+    from resight.audit.leaks.find_leaks import audit as run
+    from resight.audit.leaks.leak_report import describe_audit, summarise, write_audit
+    from resight.audit.leaks.sources import is_collection, open_source
+    from resight.collection import open_collection
+    from resight.encode.feature_cache import FeatureCache
+
+    rules = Rules(k, least, _read_texts(texts), every_class, class_attribute, name_attribute)
+    given = read_votes(votes) if votes else []
+    features = FeatureCache(cache, int(cache_size * GIGABYTE)) if cache else None
+    known = [open_collection(path, must_exist=True).description.recipe for path in sources if is_collection(path)]
+    recipe = encoder or (known[0] if known else None)
+    with terminal.progress("indexing TRAIN") as bar:
+        train, skipped = open_source(sources[0], out / "train.resight", recipe, cache=features, progress=bar)
+    with terminal.progress("indexing EVAL") as bar:
+        evaluation, others = open_source(
+            sources[1], out / "eval.resight", recipe, queries=True, cache=features, progress=bar
+        )
+    with terminal.progress("auditing") as bar:
+        found = run(train, evaluation, out, rules, given, bar)
+    write_audit(found, out, train, rules)
+    if json:
+        return terminal.print_json({"folder": out, "skipped": [*skipped, *others], **summarise(found)})
+    terminal.print_skipped([*skipped, *others])
+    print(describe_audit(found))
+    print(f"wrote {out}; look at the pairs with: resight review {out}")
+    return None
+
+
+def votes(
+    folder: Annotated[Path, typer.Argument(help="The folder of a review.")],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all votes as CSV.")] = None,
+    correct: Annotated[
+        bool, typer.Option("--correct", help="Correct the probabilities by the votes; writes correction.json.")
+    ] = False,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Of an audit: put it into the calibration of the searched collection, too."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """What people have said of the pairs of a review, and how far they agree."""
+    from resight.audit.review import recalibration
+    from resight.audit.review.review import Review
+    from resight.files.atomic import write_whole
+
+    review = Review.open(folder)
+    if out:
+        with write_whole(out) as temporary:
+            temporary.write_text(review.export_csv(), encoding="utf-8")
+    agreement = review.agreement()
+    correction = recalibration.fit_correction(review.pairs, review.list_votes()) if correct or calibrate else None
+    if correction and calibrate:
+        _calibrate(review, correction)
+    if correction:
+        recalibration.save(correction, folder / recalibration.CORRECTION)
+    if json:
+        return terminal.print_json({"title": review.title, "agreement": agreement, "correction": correction})
+    for name, count in agreement.reviewers.items():
+        progress = review.progress(name)
+        counts = ", ".join(f"{verdict} {number}" for verdict, number in sorted(progress.counts.items()))
+        print(f"{name}: {count:,} of {progress.total:,} pairs ({counts})")
+    for two in agreement.two:
+        print(f"{two.first}, {two.second}: agree on {two.agreed:,} of {two.pairs:,}, Cohen's kappa {_say(two.kappa)}")
+    if len(agreement.reviewers) > 2:
+        print(f"all: {agreement.pairs:,} pairs, Fleiss' kappa {_say(agreement.fleiss)}")
+    if not agreement.reviewers:
+        print("no votes yet")
+    if correction:
+        print(
+            f"log-odds × {correction.scale:.2f} {correction.shift:+.2f}, from {correction.pairs:,} pairs; log loss of "
+            f"pairs that were held out: {correction.before:.3f} before, {correction.after:.3f} after"
+        )
+    return None
+
+
+def review(
+    folder: Annotated[Path, typer.Argument(help="The folder of a review.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8080,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Show the pairs of a review on a page, to vote on: `resight serve --review`, of the searched collection."""
+    from resight.apps.cli.serve import serve
+    from resight.audit.review.review import Review
+
+    # The other collection is opened for its pictures; two of the same name could not be served beside each other.
+    serve([Review.open(folder).b], port=port, review=[folder], open_page=open_page)
+
+
+def _apply_published(name: str, sources: list[Path], out: Path, json: bool) -> None:
+    from resight.audit.leaks.rgldv2 import NAMES, apply_rgldv2
+
+    if name not in NAMES or len(sources) != 1:
+        raise InputError(
+            "not a published list that can be applied",
+            expected=f"--published {' or '.join(NAMES)}, and one table",
+            actual=f"{name}, {len(sources)} tables",
+            fix="e.g. resight audit train_clean.csv --published rgldv2 --out clean.csv",
+        )
+    applied = apply_rgldv2(sources[0], out)
+    if json:
+        return terminal.print_json({"table": out, **terminal.plain(applied)})
+    images = sum(applied.removed.values())
+    print(f"{out}: {len(applied.removed)} classes with {images:,} images removed, {applied.images:,} images left")
+    print("exactly as published" if not applied.differences else "it differs from what was published:")
+    for difference in applied.differences:
+        print(f"  {difference}")
+    return None
+
+
+def _calibrate(review: "Review", correction: "Correction") -> None:
+    """The calibration that the pairs were found with, corrected: however often this is asked, it is done once."""
+    from resight.audit.review.recalibration import correct_calibration, require_both_verdicts
+    from resight.audit.review.review import CALIBRATION
+    from resight.collection import open_collection
+
+    found_with = review.calibration
+    if found_with is None:
+        raise InputError(
+            f"{review.folder} has no calibration to correct",
+            expected="a review that `resight audit` made, of a collection whose searches give probabilities",
+            actual=f"{review.title!r}, without {CALIBRATION}",
+            fix="run `resight audit` again; a review of `resight dedup` takes --correct and then dedup again",
+        )
+    require_both_verdicts(correction)
+    open_collection(review.b, must_exist=True).calibrate(correct_calibration(found_with, correction))
+
+
+def _read_texts(path: Path | None) -> tuple[str, ...]:
+    from resight.data.truth_tables import read_lines
+
+    return tuple(text for _, text in read_lines(path, "one text a line")) if path else ()
+
+
+def _say(kappa: float | None) -> str:
+    return "not defined" if kappa is None else f"{kappa:.2f}"

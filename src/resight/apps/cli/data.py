@@ -1,0 +1,118 @@
+"""`resight data`: which data sets there are, whether one on disk is whole, and the true boxes of one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.cli.index import Json
+
+if TYPE_CHECKING:
+    from resight.data.check import DataCheck
+    from resight.data.sets import DataSource
+
+Name = Annotated[str, typer.Argument(help="A data set by name, or folder or manifest.")]
+Root = Annotated[Path, typer.Argument(help="Where it is.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the data set.")]
+
+
+def list_data(json: Json = False) -> None:
+    """The data sets that can be read."""
+    from resight import plugins
+
+    found = [
+        {"name": name, "about": (plugins.find("resight.data.sets", name).__doc__ or "").partition("\n")[0]}
+        for name in plugins.names("resight.data.sets")
+    ]
+    if json:
+        return terminal.print_json(found)
+    terminal.print_table("Data sets", ("name", "about"), [[entry["name"], entry["about"]] for entry in found])
+    return None
+
+
+def check_data(
+    name: Name,
+    root: Root,
+    settings: Settings = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Look only whether the images are there, and decode none.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """A dry run over a data set: counts, missing files, duplicates, unreadable images. Writes nothing."""
+    from resight.data.check import check_source
+
+    with terminal.progress("checking") as report_progress:
+        found = check_source(_build(name, settings), root, decoding=not quick, progress=report_progress)
+    if json:
+        facts = [{**terminal.plain(fact), "ok": fact.ok} for fact in found.facts]
+        terminal.print_json({"ok": found.ok, **terminal.plain(found), "facts": facts})
+    else:
+        _print_check(name, found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def write_boxes(
+    name: Name,
+    root: Root,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The box file, a CSV table.")],
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Write where things are in the database images, as a box file: regions to describe, or to learn codes from."""
+    from resight.data import check
+
+    boxes = check.list_boxes(_build(name, settings).load(root))
+    check.write(out, boxes)
+    told = {"images": len(boxes), "boxes": sum(map(len, boxes.values())), "file": str(out)}
+    if json:
+        return terminal.print_json(told)
+    print(f"wrote {out}: {told['boxes']:,} boxes of {told['images']:,} images")
+    return None
+
+
+def _build(name: str, settings: list[str] | None) -> "DataSource":
+    from resight import recipe as recipes
+    from resight.data import sets
+
+    chosen: dict[str, object] = {}
+    for setting in settings or ():
+        recipes.apply(chosen, setting)
+    return sets.build(name, **chosen)
+
+
+def _print_check(name: str, found: "DataCheck") -> None:
+    print(f"{name}: {found.database:,} database images")
+    print(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
+    print(f"labels {found.labels:,}")
+    if found.decoded:
+        print(f"with a position {found.with_position:,}, turned by EXIF {found.rotated:,}")
+        print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
+    if found.smallest and found.largest:
+        print(f"sizes {found.smallest[0]}×{found.smallest[1]} to {found.largest[0]}×{found.largest[1]} pixels")
+    for label, items in (("missing", found.missing), ("unreadable", found.unreadable), ("skipped", found.skipped)):
+        print(f"{label} {len(items):,}")
+        for item in items[: terminal.SHOWN]:
+            print(f"  {item.path}: {item.reason}")
+    if found.decoded:
+        print(f"exact duplicates {len(found.duplicates):,} groups")
+    for group in found.duplicates[: terminal.SHOWN]:
+        print(f"  {', '.join(group)}")
+    images_ok = not (found.missing or found.unreadable or found.skipped)
+    for fact in found.facts:
+        verdict = "as published" if fact.ok else f"NOT as published: {_tell(fact.published)}"
+        print(f"{fact.name} {'no such file' if fact.found is None else _tell(fact.found)}, {verdict}")
+    if found.published and not found.ok:
+        print(f"to download by hand ({found.published.licence}):")
+        for download in found.published.downloads:
+            print(f"  {download}")
+    if images_ok:
+        print("all images can be used" if found.decoded else "all images are there; none was decoded")
+    else:
+        print("some images cannot be used")
+
+
+def _tell(fact: int | str) -> str:
+    return f"{fact:,}" if isinstance(fact, int) else fact

@@ -1,0 +1,121 @@
+"""`resight info` and `resight encoders`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.cli.index import Json
+from resight.files import remote
+
+if TYPE_CHECKING:
+    from resight.encode.catalogue import Entry
+
+
+def info(collection: Annotated[Path, typer.Argument(help="The collection.")], json: Json = False) -> None:
+    """What a collection holds, how it was made, and how large it is."""
+    from resight import kernels
+    from resight import recipe as recipes
+    from resight.collection import CALIBRATION, open_collection
+    from resight.collection.location import is_there
+
+    opened = open_collection(collection, must_exist=True)
+    facts = {
+        "collection": remote.to_url(collection),
+        "images": len(opened),
+        "format": opened.description.format,
+        "created": opened.description.created,
+        "recipe": recipes.to_table(opened.recipe),
+        "spaces": list(opened.description.spaces),
+        "store_bytes": _size(collection / "images.lance"),
+        "index_bytes": _size(opened.home / "indexes"),
+        "calibration": "its own" if is_there(collection, CALIBRATION) else "shipped",
+        "kernels": kernels.implementation(),
+    }
+    if json:
+        return terminal.print_json(facts)
+    for name, value in facts.items():
+        if name == "recipe":
+            value = opened.recipe.name
+        elif name.endswith("_bytes"):
+            name, value = name.removesuffix("_bytes"), terminal.say_bytes(float(str(value)))
+        elif isinstance(value, list):
+            value = "\n              ".join(value)
+        print(f"{name:<12}  {value}")
+    return None
+
+
+def encoders(
+    names: Annotated[list[str] | None, typer.Argument(help="Some encoders; without names, all of them.")] = None,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Measure pictures a second here: of those named, or of all that are ready."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """The encoders that there are: family, dimensions, weights, licence, and whether they can run here."""
+    from resight.encode import catalogue
+    from resight.encode.catalogue import count_parts, list_encoders
+
+    found = list_encoders(names or ())
+    if measure:
+        wanted = [entry for entry in found if names or entry.ready]
+        with terminal.progress("measuring") as report_progress:
+            for done, entry in enumerate(wanted, start=1):
+                found[found.index(entry)] = replace(
+                    entry,
+                    images_a_second=catalogue.measure(entry.name),
+                    parts=count_parts(entry.name) if names else (),
+                )
+                report_progress(done, len(wanted))
+    if json:
+        return terminal.print_json(found)
+    rows = [
+        [
+            entry.name,
+            entry.family,
+            _say(entry.dimensions),
+            _say(entry.tokens),
+            f"{entry.parameters:,.0f} M" if entry.parameters else "–",
+            entry.weights + (" (gated)" if entry.gated else ""),
+            entry.licence,
+            "yes" if entry.ready else "no",
+            *([f"{entry.images_a_second:.1f}" if entry.images_a_second else "–"] if measure else []),
+        ]
+        for entry in found
+    ]
+    columns = ("name", "family", "dims", "tokens", "parameters", "weights", "licence", "ready")
+    terminal.print_table(
+        "Encoders", (*columns, *(["images/s"] if measure else [])), rows, right=(2, 3, 4, 8) if measure else (2, 3, 4)
+    )
+    if names:
+        for reason in dict.fromkeys(entry.missing for entry in found if entry.missing):
+            print(f"  {reason}")
+    elif any(not entry.ready for entry in found):
+        print("  not ready: `resight encoders NAME` tells what it lacks and what to do")
+    if measure:
+        print("  images/s: 640 × 480 pixels, all cores, without decoding; random weights where those are not here")
+    for entry in found:
+        if entry.parts:
+            _print_parts(entry)
+    return None
+
+
+def _print_parts(entry: "Entry") -> None:
+    rows = [[one.part, f"{one.parameters:,}", f"{one.operations / 1e9:.3f}"] for one in entry.parts]
+    parameters, operations = sum(one.parameters for one in entry.parts), sum(one.operations for one in entry.parts)
+    total = ["all", f"{parameters:,}", f"{operations / 1e9:.3f}"]
+    terminal.print_table(entry.name, ("part", "parameters", "GFLOPs"), [*rows, total], right=(1, 2))
+    print("  GFLOPs: multiplications with their additions, one image of the usual size")
+
+
+def _size(folder: Path) -> int:
+    if remote.is_remote(folder):
+        return sum(file.size for file in remote.list_files(remote.to_url(folder)))
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
+
+
+def _say(number: int) -> str:
+    return f"{number:,}" if number else "varies"

@@ -1,0 +1,211 @@
+"""`resight judge`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.cli.index import Json
+from resight.errors import InputError
+
+if TYPE_CHECKING:
+    from resight.evaluate.judge_runs import Figure, JudgedRun
+    from resight.evaluate.statistics.tests import Compared
+    from resight.types import Judgement
+
+USUAL = ("ap", "recall@1", "recall@10", "precision@10")  # where neither the command nor a recipe names metrics
+SEED = 0
+WAYS = ("refuse", "zero", "leave")
+
+
+def judge(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Rankings as a TREC run file.")],
+    qrels: Annotated[Path | None, typer.Option(metavar="FILE", help="What is true, as TREC qrels.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Or the folder of a data set …")] = None,
+    recipe: Annotated[str | None, typer.Option(metavar="NAME", help="… and the recipe that names it.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="e.g. ap, medium/ap_trapezoid, uap; again for more.")
+    ] = None,
+    compare: Annotated[
+        list[Path] | None, typer.Option(metavar="RUN", help="Another run to compare with the first; again for more.")
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(metavar="WAY", help="Queries with positives that a run lacks: refuse, zero or leave.")
+    ] = "refuse",
+    correction: Annotated[
+        str, typer.Option(metavar="NAME", help="For many comparisons: holm, benjamini_hochberg or none.")
+    ] = "holm",
+    json: Json = False,
+) -> None:
+    """Judge rankings of any origin against a data set or qrels, and compare runs by paired tests."""
+    import numpy as np
+
+    from resight.evaluate import trec
+    from resight.evaluate.judge_runs import compare_runs, judge_rankings
+
+    if missing not in WAYS:
+        raise InputError("no such way", expected=f"--missing {', '.join(WAYS)}", actual=missing, fix="choose one")
+    truth = _find_truth(qrels, data, recipe)
+    names = list(dict.fromkeys(metric or truth.metrics))
+    judged = {
+        str(path): judge_rankings(
+            trec.open_run(path),
+            truth.judgements,
+            names,
+            np.random.default_rng(SEED),
+            known=truth.known,
+            missing=missing,  # type: ignore[arg-type]
+        )
+        for path in dict.fromkeys([run, *(compare or [])])
+    }
+    others = {label: one for label, one in judged.items() if label != str(run)}
+    compared = compare_runs(judged[str(run)], others, np.random.default_rng(SEED), correction=correction)
+    if json:
+        return terminal.print_json(_summarise(judged, str(run), truth, compared, correction))
+    _print_figures(judged, truth, names)
+    if others:
+        _print_differences(compared, str(run), correction)
+    return None
+
+
+@dataclass(frozen=True)
+class _Truth:
+    name: str
+    judgements: Mapping[str, "Judgement"]
+    known: frozenset[str] | None  # ids of the database; None: not known
+    metrics: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def _find_truth(qrels: Path | None, data: Path | None, recipe: str | None) -> _Truth:
+    from resight.evaluate import trec
+
+    if qrels is not None and data is None and recipe is None:
+        return _Truth(str(qrels), trec.read_qrels(qrels), None, USUAL)
+    if qrels is None and data is not None and recipe is not None:
+        return _read_dataset(data, recipe)
+    raise InputError(
+        "what the run is judged by is not clear",
+        expected="--qrels FILE, or --data ROOT with --recipe NAME",
+        actual=", ".join(
+            name for name, given in (("--qrels", qrels), ("--data", data), ("--recipe", recipe)) if given is not None
+        )
+        or "none of them",
+        fix="give one or the other",
+    )
+
+
+def _read_dataset(root: Path, name: str) -> _Truth:
+    from resight import recipe as recipes
+    from resight.data import sets
+    from resight.evaluate.metrics import RunMetric, build
+
+    chosen = recipes.load_all(name)[0]
+    if chosen.data is None:
+        raise InputError(f"the recipe {name!r} names no data", expected="a recipe with data", fix="choose another")
+    dataset = sets.build(chosen.data.name, **chosen.data.settings).load(root)
+    boxed = [one for one in chosen.metrics if not isinstance(found := build(one), RunMetric) and found.localises]
+    notes = (f"{', '.join(boxed)}: left out, because a run file has no boxes",) if boxed else ()
+    metrics = tuple(one for one in chosen.metrics if one not in boxed) or USUAL
+    return _Truth(dataset.name, dataset.judgements, frozenset(ref.id for ref in dataset.database), metrics, notes)
+
+
+def _print_figures(judged: Mapping[str, "JudgedRun"], truth: _Truth, names: Sequence[str]) -> None:
+    rows = [
+        (label, str(len(one.values)), *(_say(one.figures[name]) for name in names)) for label, one in judged.items()
+    ]
+    terminal.print_table(f"judged by {truth.name}", ("run", "queries", *names), rows, range(1, len(names) + 2))
+    first = next(iter(judged.values()))
+    for name in names:
+        left = first.figures[name].left_out
+        print(f"  {name}: {first.figures[name].convention}" + (f" Queries without a value: {left:,}." if left else ""))
+    print("  ± is half of the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0).")
+    for note in (*truth.notes, *(line for label, one in judged.items() for line in _explain(label, one))):
+        print(f"  {terminal.clean(note)}")
+
+
+def _explain(label: str, run: "JudgedRun") -> list[str]:
+    """What is not in the figures, and what counts as not found."""
+    counted = (
+        (len(run.unjudged), "queries left out, because nothing is known about them"),
+        (len(run.without_positives), "queries without positives, which are in uap and calibration_error alone"),
+        (len(run.missing), "queries with positives that the run lacks"),
+        (run.not_found, "positives that are not in their rankings, and count as not found"),
+    )
+    return [f"{label}: {words}: {number:,}" for number, words in counted if number]
+
+
+def _print_differences(compared: Mapping[str, Sequence["Compared"]], reference: str, correction: str) -> None:
+    rows = [
+        (
+            one.label,
+            name,
+            str(one.queries),
+            f"{one.difference:+.4f} [{one.low:+.4f}, {one.high:+.4f}]",
+            *(_say_probability(one.p[test], one.corrected[test]) for test in one.p),
+        )
+        for name, others in compared.items()
+        for one in others
+    ]
+    tests = list(next(iter(compared.values()))[0].p) if rows else []
+    print()
+    columns = ("run", "metric", "queries", "difference", *(f"p, {test}" for test in tests))
+    terminal.print_table(f"against {reference}", columns, rows, range(2, len(columns)))
+    print("  difference: its mean less that of the reference, with a paired 95 % bootstrap interval.")
+    print(f"  p: of each test alone → allowing for all {len(rows)} comparisons ({correction}).")
+
+
+def _say(figure: "Figure") -> str:
+    if math.isnan(figure.value):
+        return "–"
+    return f"{figure.value:.4f} ±{(figure.high - figure.low) / 2:.3f}"
+
+
+def _say_probability(alone: float, corrected: float) -> str:
+    return "–" if math.isnan(alone) else f"{alone:.4f} → {corrected:.4f}"
+
+
+def _summarise(
+    judged: Mapping[str, "JudgedRun"],
+    reference: str,
+    truth: _Truth,
+    compared: Mapping[str, Sequence["Compared"]],
+    correction: str,
+) -> dict[str, Any]:
+    """Everything, as JSON has it: no value is null."""
+    summary = {
+        "judged_by": truth.name,
+        "runs": {
+            label: {
+                "queries": len(one.values),
+                "metrics": {name: terminal.plain(figure) for name, figure in one.figures.items()},
+                "unjudged": one.unjudged,
+                "without_positives": one.without_positives,
+                "missing": one.missing,
+                "positives_not_found": one.not_found,
+                "per_query": one.values,
+            }
+            for label, one in judged.items()
+        },
+        "compared_with": reference,
+        "differences": {name: [terminal.plain(one) for one in others] for name, others in compared.items() if others},
+        "correction": correction,
+        "notes": truth.notes,
+        "bootstrap_seed": SEED,
+    }
+    return {key: _blank(value) for key, value in summary.items()}
+
+
+def _blank(value: Any) -> Any:
+    """NaN, which JSON does not have, and infinity as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _blank(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_blank(part) for part in value]
+    return value

@@ -1,0 +1,131 @@
+"""`resight codebook`, `resight whiten` and `resight calibrate`: what can be learnt from one's own images."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.cli.index import Json
+from resight.errors import StorageError
+
+if TYPE_CHECKING:
+    from resight.encode.whitening import Facts
+
+
+def codebook(
+    paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests.")],
+    out: Annotated[Path, typer.Option(help="Where the code book goes (.npz).")],
+    words: Annotated[int, typer.Option(min=2, help="How many visual words.")] = 4096,
+    encoder: Annotated[str, typer.Option(help="The encoder whose features are clustered.")] = "sift",
+    features: Annotated[int, typer.Option(min=1, help="At most so many features take part.")] = 2_000_000,
+    seed: int = 0,
+    json: Json = False,
+) -> None:
+    """Learn visual words from your own images, for the descriptors vlad and asmk.
+
+    Use it with: resight index … --set branches.0.descriptor.codebook=FILE
+    """
+    _require_folder(out)
+    from resight.collection.fit.fit_codebook import learn_codebook
+    from resight.encode import codebook as codebooks
+
+    with terminal.progress("describing") as report_progress:
+        book = learn_codebook(paths, words, encoder, features, seed, report_progress)
+    codebooks.save(book, out)
+    if json:
+        return terminal.print_json({"file": out, "words": len(book.centres), "fingerprint": book.fingerprint})
+    print(f"{out}: {len(book.centres):,} words, fingerprint {book.fingerprint}")
+    return None
+
+
+def whiten(
+    collection: Annotated[Path, typer.Argument(help="The collection; its images are learnt from.")],
+    out: Annotated[Path, typer.Option(help="Where the whitening goes (.npz).")],
+    kind: Annotated[
+        Literal["pca", "lw"] | None,
+        typer.Option(help="pca: by all images; lw: by pairs of the same thing. Default: lw where there are pairs."),
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="CSV with the columns a, b (ids); without it, labels decide.")
+    ] = None,
+    dimensions: Annotated[int | None, typer.Option(min=1, help="Keep so many. Default: all.")] = None,
+    branch: Annotated[int, typer.Option(min=0, help="The branch of the recipe whose vectors are whitened.")] = 0,
+    power: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="0.5 whitens in full, 0 only turns and cuts; else 0.5 for lw, 0.25 for pca."),
+    ] = None,
+    seed: int = 0,
+    json: Json = False,
+) -> None:
+    """Learn how to make vectors of the same thing more alike, from your own images.
+
+    Use it with: resight index … --set 'branches.0.transforms=[{name="whiten", file="FILE"}]'
+    """
+    _require_folder(out)
+    from resight.collection import open_collection
+    from resight.collection.fit.fit_whitening import format_setting, learn_whitening
+    from resight.encode import whitening as whitenings
+
+    opened = open_collection(collection, must_exist=True)
+    with terminal.progress("reading") as report_progress:
+        learnt = learn_whitening(
+            opened,
+            kind,
+            pairs,
+            dimensions=dimensions,
+            branch=branch,
+            power=power,
+            seed=seed,
+            progress=report_progress,
+        )
+    whitenings.save(learnt, out)
+    setting = format_setting(opened.recipe.branches[branch], branch, out)
+    if json:
+        return terminal.print_json(
+            {"file": out, "fingerprint": learnt.fingerprint, "set": setting, **asdict(learnt.facts)}
+        )
+    print(f"{out}: {_describe(learnt.facts)}\nuse it with: resight index … --set '{setting}'")
+    return None
+
+
+def calibrate(
+    collection: Annotated[Path, typer.Argument(help="The collection.")],
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="CSV with the columns query (a path), id, same (1 or 0); without it, labels decide."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Fit the probability on pairs that you know, in place of the shipped calibration."""
+    from resight.collection import open_collection
+    from resight.collection.fit.fit_calibration import fit_calibration
+
+    opened = open_collection(collection, must_exist=True)
+    with terminal.progress("searching") as report_progress:
+        fitted = fit_calibration(opened, pairs, report_progress)
+    opened.calibrate(fitted)
+    if json:
+        return terminal.print_json(fitted)
+    weights = ", ".join(f"{name} {weight:.2f}" for name, weight in fitted.weights.items())
+    print(f"{collection}: fitted on {fitted.pairs:,} candidates, {fitted.same:,} of them the same thing ({weights})")
+    return None
+
+
+def _require_folder(out: Path) -> None:
+    """Before the work, not after it."""
+    if not out.absolute().parent.is_dir():
+        raise StorageError(f"there is no folder {out.parent}", expected="a folder that exists", fix="make it first")
+
+
+def _describe(facts: "Facts") -> str:
+    pairs = f" and {facts.pairs:,} pairs" if facts.pairs else ""
+    intensity = "left as they are" if facts.shrinkage is None else f"shrinkage {facts.shrinkage:.2f}"
+    found = ""
+    if facts.found_before is not None and facts.found_after is not None:
+        found = f"\nheld-out pairs, mean of 1/rank: {facts.found_before:.3f} before, {facts.found_after:.3f} after"
+    return (
+        f"{facts.kind} from {facts.images:,} images{pairs}, {facts.dimensions} dimensions with "
+        f"{facts.variance:.1%} of the variance, {intensity}{found}"
+    )

@@ -1,0 +1,119 @@
+"""`resight report`, and what `resight eval` prints and writes too: tables on the terminal, and files of every kind."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from resight.apps import terminal
+from resight.apps.cli.options import Attribution, TilesOption, read_tiles
+
+if TYPE_CHECKING:
+    from resight.evaluate.records import Record
+    from resight.evaluate.table import Table
+    from resight.explain.tiles import Tiles
+
+STYLES = {"best": "bold", "second": "underline"}
+
+
+def report(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="[LABEL=]FILE", help="Files of `resight eval --json`; LABEL= calls its row otherwise."),
+    ],
+    metric: Annotated[
+        str, typer.Option(help="The metric of differences and plots; else the first.", show_default=False)
+    ] = "",
+    metrics: Annotated[
+        str, typer.Option(metavar="NAMES", help="The metrics to show, with commas between.", show_default=False)
+    ] = "",
+    title: Annotated[str, typer.Option(help="What the report is called.", show_default=False)] = "",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page: tables, plots, pictures of queries, a map.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
+    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,
+    tiles: TilesOption = "",
+    attribution: Attribution = "",
+) -> None:
+    """Compare evaluations: one table with a row a configuration and a group of columns a data set."""
+    from resight.evaluate.records import read_records
+    from resight.evaluate.report_table import gather_data, tabulate_records
+
+    layer = read_tiles(tiles, attribution)
+    records = read_records(files)
+    shown = [name.strip() for name in metrics.split(",") if name.strip()]
+    table = tabulate_records(gather_data(records, metric, shown), title)
+    tables = [table, *list_strata(records, metric)]
+    for part in tables:
+        print_table(part)
+    write(tables, records, {}, metric, html=html, markdown=markdown, latex=latex, tiles=layer)
+
+
+def list_strata(records: Sequence["Record"], metric: str) -> list["Table"]:
+    """A table for each property that positives were broken down by, on each data set."""
+    from dataclasses import replace
+
+    from resight.evaluate.pages.strata_tables import draw_strata
+    from resight.evaluate.report_table import gather_data
+
+    if not any(record.evaluation.get("breakdowns") for record in records):
+        return []
+    data = gather_data(records, metric)
+    return [
+        replace(stratum.table, title=f"{part.name}: {stratum.table.title}") if len(data) > 1 else stratum.table
+        for part in data
+        for stratum in draw_strata(part.records, part.judged)
+    ]
+
+
+def write(
+    tables: Sequence["Table"],
+    records: Sequence["Record"],
+    values: Mapping[str, Any],
+    metric: str,
+    *,
+    html: Path | None,
+    markdown: Path | None,
+    latex: Path | None,
+    json: Path | None = None,
+    tiles: "Tiles | None" = None,
+) -> None:
+    """The files that were asked for; `values` are those of the JSON file."""
+    from resight.evaluate import table as texts
+    from resight.evaluate.pages.evaluation_page import render
+
+    asked: tuple[tuple[Path | None, Callable[[], str]], ...] = (
+        (json, lambda: texts.to_json(values)),
+        (html, lambda: render(tables[0], records, metric, tiles=tiles)),
+        (markdown, lambda: "\n".join(map(texts.to_markdown, tables))),
+        (latex, lambda: "\n".join(map(texts.to_latex, tables))),
+    )
+    for path, text in asked:
+        if path is not None:
+            terminal.write_text(path, text())
+            print(f"wrote {path}")
+
+
+def print_table(table: "Table") -> None:
+    """The table, what it says, and what its figures mean; marks and their legend on a terminal alone."""
+    from resight.evaluate.table import LEGEND, NOT_MEASURED, explain_absent, name_columns, split_figure
+
+    styles = {
+        (row, column): (len(split_figure(table.rows[row][column])[0]), STYLES[mark])
+        for (row, column), mark in table.marks.items()
+    }
+    heads = name_columns(table)
+    terminal.print_table(table.title, heads, table.rows, range(1, len(heads)), styles)
+    if table.answer:
+        print(f"\n{table.answer}\n")
+    if table.absent:
+        print(f"\n{NOT_MEASURED}:")
+    for line in explain_absent(table):
+        print(f"  {terminal.clean(line)}")
+    if table.absent:
+        print()
+    legend = [LEGEND] if table.marks and terminal.console().is_terminal else []
+    for note in (*legend, *table.notes):
+        print(f"  {note}")

@@ -1,0 +1,377 @@
+"""What the routes about jobs take and answer, as the OpenAPI description shows it.
+
+What the service answers, as the OpenAPI description shows it. `telling` makes the values.
+
+What the routes of reviews take and answer, as the OpenAPI description shows it.
+"""
+
+from typing import Annotated, Literal
+
+from fastapi import UploadFile
+from pydantic import BaseModel, ConfigDict, Field
+
+from resight.audit.review.votes import Verdict
+
+Text = Annotated[str, Field(max_length=500)]
+Json = Annotated[str, Field(max_length=2**20)]
+MOST_IDS = 10_000
+
+
+class SkippedFile(BaseModel):
+    path: str
+    reason: str
+
+
+class JobShape(BaseModel):
+    id: str
+    kind: Literal["add", "update"]
+    collection: str
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    done: int
+    total: int
+    added: int
+    updated: int
+    skipped: list[SkippedFile]
+    error: Annotated[str | None, Field(description="Why it waits or has failed.")]
+    created: Annotated[float, Field(description="Seconds since 1970.")]
+    finished: float | None
+
+
+class JobAnswer(BaseModel):
+    job: JobShape
+
+
+class AddFields(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    images: Annotated[list[UploadFile], Field(min_length=1, description="Image files.")]
+    ids: Annotated[
+        list[Text],
+        Field(description="One a file, in their order. Without, the file names. An image that has the id is replaced."),
+    ] = []
+    attributes: Annotated[
+        Json,
+        Field(
+            description="JSON: one object for all files, or an object a file, by the file's name.",
+            examples=['{"label": "crater"}'],
+        ),
+    ] = ""
+    collection: Annotated[Text | None, Field(description="By name; without, the first.")] = None
+
+
+class UpdateFields(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    image: Annotated[UploadFile | None, Field(description="Another file for the image; without, it keeps its own.")] = (
+        None
+    )
+    attributes: Annotated[
+        Json | None,
+        Field(
+            description="JSON: takes the place of all attributes; a null leaves one out. Without, they stay.",
+            examples=['{"label": "crater"}'],
+        ),
+    ] = None
+
+
+class DeleteBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[list[str], Field(min_length=1, max_length=MOST_IDS)]
+    collection: Text | None = None
+
+
+class RemovedOne(BaseModel):
+    removed: Literal[1]
+
+
+class Removed(BaseModel):
+    removed: int
+    missing: Annotated[list[str], Field(description="Ids that were not there.")]
+
+
+Box = tuple[float, float, float, float]
+Size = tuple[int, int]
+Value = str | int | float | bool
+
+
+class ErrorDetails(BaseModel):
+    problem: str
+    expected: str
+    actual: str
+    fix: str
+
+
+class Error(BaseModel):
+    error: ErrorDetails
+    request_id: str
+
+
+class Cluster(BaseModel):
+    """Of a service that searches on Ray."""
+
+    nodes: int  # that hold shards
+    shards: int
+    replicas: int  # that can be asked
+    wanted: int  # replicas that there would be, if there were room and nodes for all
+
+
+class Health(BaseModel):
+    status: Literal["ok", "stopping"]
+    version: str
+    images: int | None
+    collections: list[str]
+    cluster: Cluster | None = None
+
+
+class CollectionInfo(BaseModel):
+    name: str
+    images: int
+    recipe: str
+    encoders: list[str]
+    positions: bool
+    reads: list[str]
+    writable: bool
+
+
+class CommonValue(BaseModel):
+    value: Value
+    count: int
+
+
+class AttributeInfo(BaseModel):
+    name: str
+    kind: Literal["number", "text", "boolean"]
+    count: int
+    min: float | None = None
+    max: float | None = None
+    values: list[CommonValue] = []
+
+
+class Attributes(BaseModel):
+    attributes: list[AttributeInfo]
+
+
+class PositionList(BaseModel):
+    ids: list[str]
+    lats: list[float]
+    lons: list[float]
+    headings: list[float | None]
+    total: int
+    cut: bool
+
+
+class Record(BaseModel):
+    id: str
+    path: str | None
+    size: Size
+    bytes: int
+    sha256: str
+    attributes: dict[str, Value]
+
+
+class ImagePage(BaseModel):
+    images: list[Record]
+    next: str | None
+    total: int
+
+
+class Hit(BaseModel):
+    id: str
+    path: str | None
+    score: float
+    probability: float | None
+    box: Box | None
+    attributes: dict[str, Value]
+    stages: dict[str, float]
+    located_by: str
+    size: Size
+
+
+class AskedQuery(BaseModel):
+    id: str
+    size: Size
+    box: Box | None
+    thumbnail: str | None
+    attributes: dict[str, Value]
+
+
+class Position(BaseModel):
+    lat: float
+    lon: float
+    metres: float
+    coverage: float
+    probability: float
+    known: bool
+    support: list[str]
+
+
+class PointMatch(BaseModel):
+    model: str
+    inliers: int
+    tentative: int
+    points: list[tuple[float, float, float, float]]
+
+
+class Heat(BaseModel):
+    rows: int
+    columns: int
+    values: str
+
+
+class PartPair(BaseModel):
+    query: Box
+    image: Box
+    similarity: float
+    support: float
+
+
+class Sizes(BaseModel):
+    query: Size
+    image: Size
+
+
+class Why(BaseModel):
+    id: str
+    probability: float | None
+    box: Box | None
+    region: Box | None
+    located_by: str
+    stages: dict[str, float]
+    seconds: dict[str, float]
+    match: PointMatch | None
+    heat: Heat | None
+    query_heat: Heat | None
+    pairs: list[PartPair]
+    sizes: Sizes
+
+
+class SearchAnswer(BaseModel):
+    collection: str
+    version: int
+    images: int
+    query: AskedQuery
+    hits: list[Hit]
+    seconds: dict[str, float]
+    proof: str
+    position: Position | None
+    stage: Literal["shortlist", "verified"]
+    why: dict[str, Why] | None
+
+
+class SessionState(BaseModel):
+    needs_key: bool
+    signed_in: bool
+    may_write: bool
+
+
+class Report(BaseModel):
+    name: str
+    title: str
+    modified: float
+
+
+class Training(BaseModel):
+    name: str  # its folder, below the one that is served
+    modified: float
+
+
+class TrainingCurves(BaseModel):
+    name: str
+    steps: list[int]
+    losses: list[float | None]  # None: not a number
+    rates: list[float]
+    validated: list[int]  # steps after which a validation was made
+    validations: list[float | None]
+    epoch: int  # from 1
+    seconds: float
+
+
+Kind = Literal["copy", "near_copy", "same"]
+Name = Annotated[str, Field(max_length=200, description="The name that the votes are kept under.")]
+
+
+class VoteFields(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    reviewer: Name
+    pair: Annotated[int, Field(description="The number of a pair, from 1.")]
+    verdict: Verdict
+
+
+class UndoFields(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    reviewer: Name
+    pair: Annotated[int | None, Field(description="The pair whose vote goes, if it is still there; else the last.")] = (
+        None
+    )
+
+
+class ReviewInfo(BaseModel):
+    name: str
+    title: str
+    pairs: int
+
+
+class Progress(BaseModel):
+    total: int
+    voted: int
+    skipped: int
+    left: int
+    counts: dict[Verdict, int]
+
+
+class ReviewDetails(ReviewInfo):
+    blind: bool
+    order: Literal["uncertain", "given"]
+    progress: Progress | None
+
+
+class Side(BaseModel):
+    id: str
+    size: Size | None
+    attributes: dict[str, Value]
+
+
+class ListedPair(BaseModel):
+    number: int
+    a: Side
+    b: Side
+    probability: float | None
+    kind: Kind | None
+
+
+class NextPair(BaseModel):
+    pair: ListedPair | None
+    last: Annotated[int | None, Field(description="The pair that was voted on last: what an undo takes back.")]
+    progress: Progress
+
+
+class CastVote(BaseModel):
+    pair: int
+    verdict: Verdict
+
+
+class Machine(BaseModel):
+    probability: float
+    kind: Kind
+
+
+class Voted(BaseModel):
+    vote: CastVote
+    machine: Machine
+    progress: Progress
+
+
+class TwoReviewers(BaseModel):
+    first: str
+    second: str
+    pairs: int
+    agreed: int
+    kappa: float | None
+
+
+class Agreement(BaseModel):
+    reviewers: dict[str, int]
+    two: list[TwoReviewers]
+    pairs: int
+    fleiss: float | None

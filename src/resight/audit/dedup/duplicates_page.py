@@ -1,0 +1,92 @@
+"""A page that shows the groups of a dedup run: what is kept first, then its duplicates with kind and probability.
+
+In: a Report and its collections. Out: HTML that needs nothing else. Long lists are cut, and the page says where.
+"""
+
+import base64
+import hashlib
+import io
+from dataclasses import dataclass
+from importlib import resources
+
+import jinja2
+from PIL import Image
+
+from resight.audit.dedup.find_duplicates import Report
+from resight.audit.dedup.pairs import Pair
+from resight.boxes import crop
+from resight.collection import Collection
+from resight.data import image_files
+from resight.errors import BoxError, CollectionError, ImageError
+from resight.explain.format import say_chance
+from resight.explain.search_page import shrink
+
+GROUPS, MEMBERS, LOOSE = 200, 12, 100  # that are shown
+SIDE = 240
+KINDS = {"copy": "Exact copy", "near_copy": "Near copy", "same": "Same thing, other view"}
+
+
+@dataclass(frozen=True)
+class Card:
+    id: str
+    picture: str  # data: URI; empty where the file cannot be read
+    size: str
+    verdict: str
+
+
+def render(report: Report, a: Collection, b: Collection) -> str:
+    """`a` and `b` are the collections of the pairs' a and b; the same one for duplicates within a collection."""
+    grouped: dict[int, list[Pair]] = {}
+    for pair in report.pairs:
+        if pair.group is not None:
+            grouped.setdefault(pair.group, []).append(pair)
+    loose = [pair for pair in report.pairs if pair.group is None]
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["digest"] = _digest
+    template = environment.from_string((resources.files(__package__) / "duplicates.html").read_text(encoding="utf-8"))
+    return template.render(
+        report=report,
+        groups=[_show(pairs, a, b) for pairs in list(grouped.values())[:GROUPS]],
+        loose=[_show([pair], a, b) for pair in loose[:LOOSE]],
+        hidden_groups=max(len(grouped) - GROUPS, 0),
+        hidden_loose=max(len(loose) - LOOSE, 0),
+    )
+
+
+def _show(pairs: list[Pair], a: Collection, b: Collection) -> dict[str, object]:
+    """What is kept (of a pair in no group: its first), and with it every other image that the pairs name."""
+    kept = pairs[0].keep or pairs[0].a
+    members = {pair.b: _say(pair) for pair in pairs if pair.a == kept}
+    for pair in pairs:
+        if pair.a != kept:  # two other members: one may be a copy that no pair with the kept image names
+            members.setdefault(pair.b, f"{_say(pair)}, of {pair.a}")
+    shown = list(members.items())[:MEMBERS]
+    return {
+        "kept": _make_card(a, kept, "Keep" if pairs[0].keep else ""),
+        "cards": [_make_card(b, name, verdict) for name, verdict in shown],
+        "hidden": len(members) - len(shown),
+        "count": len(members) + 1,
+    }
+
+
+def _say(pair: Pair) -> str:
+    return f"{KINDS[pair.kind]}, {say_chance(pair.probability)}"
+
+
+def _make_card(collection: Collection, name: str, verdict: str) -> Card:
+    try:
+        (record,) = collection.records([name])
+        ref = record.ref
+        picture = image_files.read(ref, max_side=None if ref.box else 2 * SIDE)
+        picture = picture if ref.box is None else crop(picture, ref.box)
+    except (ImageError, BoxError, CollectionError):
+        return Card(name, "", "the file cannot be read", verdict)
+    file = io.BytesIO()
+    Image.fromarray(shrink(picture.pixels, SIDE)).save(file, "WEBP", quality=80)
+    source = "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+    return Card(name, source, f"{picture.size[0]} × {picture.size[1]}, {record.bytes:,} bytes", verdict)
+
+
+def _digest(text: str) -> str:
+    """The source expression by which the page's policy lets this very style apply, and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,132 @@
+"""Every picture of a collection in 96 × 96 grey pixels, whatever its proportions: one pass over the files.
+
+In: records. Out: Thumbnails, mapped from a file, so that 200,000 of them (1.8 GB) need no memory. They show copies that
+are mirrored or turned (symmetries.py) and tell whether two pictures agree when one is laid on the other
+(registration.py). `digests` tell equal pixels of different files: of the decoded picture, reduced where it is large.
+
+One collection as an audit sees it: the images that are not exact copies of another, with their thumbnails.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.audit.dedup.branches import Rows
+from resight.boxes import crop
+from resight.data import image_files
+from resight.errors import BoxError, ImageError
+from resight.store import ImageRecord
+from resight.types import Box, Skipped
+
+SIDE = 96
+DECODED = 512  # longest side that a picture is decoded at
+FLAT = 2.0  # standard deviation of grey values below which a picture shows nothing
+AT_ONCE = 64
+
+Count = Callable[[int, int], None]
+
+
+class Pictures(Protocol):
+    """Grey pictures [side, side] uint8 by number: an array [n, side, side], or some rows of one."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, row: int, /) -> NDArray[np.uint8]: ...
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]: ...
+
+
+@dataclass(frozen=True)
+class SomePictures:
+    """Rows of others, which are read when they are asked for: a copy of a mapped file would be held in memory."""
+
+    pictures: Pictures
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int, /) -> NDArray[np.uint8]:
+        return self.pictures[int(self.rows[row])]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        return (self.pictures[int(row)] for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Thumbnails:
+    ids: tuple[str, ...]
+    grey: Pictures  # n of [SIDE, SIDE]
+    digests: tuple[str, ...]  # empty where the file could not be read
+    flat: NDArray[np.bool_]  # [n] shows nothing; also where the file could not be read
+    skipped: tuple[Skipped, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def choose(self, rows: Sequence[int]) -> "Thumbnails":
+        """Some of them; the pictures stay where they are."""
+        chosen = np.asarray(rows, np.int64)
+        digests = tuple(self.digests[row] for row in rows)
+        ids = tuple(self.ids[row] for row in rows)
+        return Thumbnails(ids, SomePictures(self.grey, chosen), digests, self.flat[chosen], self.skipped)
+
+
+def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Count | None = None) -> Thumbnails:
+    """`file` is written anew; two pictures are decoded at a time."""
+    grey = np.lib.format.open_memmap(file, "w+", np.uint8, (len(records), SIDE, SIDE))
+    digests, flat, skipped = [], np.ones(len(records), np.bool_), []
+    with ThreadPoolExecutor(2) as pool:
+        for start in range(0, len(records), AT_ONCE):
+            for row, made in enumerate(pool.map(_make, records[start : start + AT_ONCE]), start=start):
+                if isinstance(made, Skipped):
+                    skipped.append(made)
+                    digests.append("")
+                    continue
+                grey[row], digest = made
+                flat[row] = grey[row].std() < FLAT
+                digests.append(digest)
+            if progress:
+                progress(len(digests), len(records))
+    grey.flush()
+    ids = tuple(record.id for record in records)
+    return Thumbnails(ids, np.load(file, mmap_mode="r"), tuple(digests), flat, tuple(skipped))
+
+
+def shrink(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """[H, W, 3] RGB → [SIDE, SIDE] grey."""
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    return np.asarray(cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _make(record: ImageRecord) -> tuple[NDArray[np.uint8], str] | Skipped:
+    ref = record.ref
+    try:
+        picture = image_files.read(ref, max_side=None if ref.box else DECODED)
+        pixels = picture.pixels if ref.box is None else crop(picture, ref.box).pixels
+    except (ImageError, BoxError) as error:
+        return Skipped(str(ref.path), image_files.reason(error, ref.path))
+    digest = hashlib.sha256(
+        repr((record.size, ref.box, pixels.shape)).encode() + np.ascontiguousarray(pixels).tobytes()
+    )
+    return shrink(pixels), digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Side:
+    source: Rows
+    ids: tuple[str, ...]
+    outlines: tuple[Box, ...]  # what the image shows of its picture: all, or a box
+    thumbnails: Thumbnails
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def outline_of(record: ImageRecord) -> Box:
+    return record.ref.box or (0.0, 0.0, float(record.size[0]), float(record.size[1]))

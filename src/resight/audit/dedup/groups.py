@@ -1,0 +1,153 @@
+"""Which image of a group to keep: the one with most pixels, then the largest file (the least compressed), then the
+oldest, then the first by id.
+
+Exact copies: images with equal keys (a file's hash, or that of its pixels) in, one representative of each out.
+
+A thousand copies of one image, or a thousand blank pages, are one group with 999 pairs, never half a million.
+
+Verified pairs → groups around the image that is kept, whose members all show one part of it.
+
+Connected components chain: a collage of A and B joins everything like A to everything like B. Here a group is a star:
+every member is verified against the kept image itself, and the regions of that image that the members show have one
+part in common. What is linked to a group only through a member is checked against its centre (`check`) before it joins.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from resight.store import ImageRecord
+from resight.types import Box
+
+
+def rank(record: ImageRecord) -> tuple[float, float, float, str]:
+    """A smaller one is kept rather."""
+    width, height = record.size
+    if record.ref.box is not None:
+        x0, y0, x1, y1 = record.ref.box
+        width, height = round(x1 - x0), round(y1 - y0)
+    return -width * height, -record.bytes, record.modified_ns, record.id
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    kept: tuple[ImageRecord, ...]  # in the order in which they came
+    copies: Mapping[str, tuple[str, ...]]  # id of a kept one → ids of its copies
+
+
+def collapse(records: Sequence[ImageRecord], key: Callable[[ImageRecord], str]) -> Collapsed:
+    """Images with an empty key are copies of none. A part of a picture is a copy only of the same part."""
+    members: dict[tuple[str, object], list[ImageRecord]] = {}
+    for record in records:
+        members.setdefault((key(record) or f"only {record.id}", record.ref.box), []).append(record)
+    best = {name: min(same, key=rank) for name, same in members.items()}
+    copies = {
+        best[name].id: tuple(record.id for record in same if record.id != best[name].id)
+        for name, same in members.items()
+        if len(same) > 1
+    }
+    left_out = {name for others in copies.values() for name in others}
+    return Collapsed(tuple(record for record in records if record.id not in left_out), copies)
+
+
+def join(first: Mapping[str, tuple[str, ...]], second: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Copies found one after the other: what was kept first may be a copy in the second round."""
+    joined = dict(first)
+    for kept, others in second.items():
+        inherited = [name for other in others for name in (other, *joined.pop(other, ()))]
+        joined[kept] = (*joined.get(kept, ()), *inherited)
+    return joined
+
+
+COMMON = 0.5  # of the smaller of two regions, that must lie in the other
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two images (numbers) that show the same thing, and where each lies in the other, as parts of its sides."""
+
+    a: int
+    b: int
+    probability: float
+    region_a: Box = WHOLE  # of a, that b shows
+    region_b: Box = WHOLE
+
+    def other(self, node: int) -> int:
+        return self.b if node == self.a else self.a
+
+    def region_in(self, node: int) -> Box:
+        return self.region_a if node == self.a else self.region_b
+
+
+Check = Callable[[int, int], Link | None]
+
+
+@dataclass
+class _Star:
+    centre: int
+    members: set[int]
+    core: Box = WHOLE  # of the centre, that all members show
+
+    def admit(self, link: Link) -> bool:
+        region = link.region_in(self.centre)
+        common = _intersect(self.core, region)
+        if _area(common) < COMMON * min(_area(self.core), _area(region)):
+            return False
+        self.core = common
+        self.members.add(link.other(self.centre))
+        return True
+
+
+def form_groups(order: Sequence[int], links: Iterable[Link], check: Check | None = None) -> dict[int, int]:
+    """Image → the centre of its group, for centres too; an image that is alone is not listed.
+
+    `order`: images that may be centres, the one that is rather kept first.
+    """
+    around: dict[int, list[Link]] = {}
+    for link in links:
+        around.setdefault(link.a, []).append(link)
+        around.setdefault(link.b, []).append(link)
+    stars = _place_stars(order, around)
+    if check is not None:
+        _reach_out(order, around, stars, check)
+    return {node: star.centre for node, star in stars.items() if star.members}
+
+
+def _place_stars(order: Sequence[int], around: Mapping[int, list[Link]]) -> dict[int, _Star]:
+    """Greedily: each image that no group has yet gathers the neighbours that no group has. Image → its star."""
+    stars: dict[int, _Star] = {}
+    for node in order:
+        if node in stars or node not in around:
+            continue
+        star = _Star(node, set())
+        for link in sorted(around[node], key=lambda link: (-link.probability, link.other(node))):
+            other = link.other(node)
+            if other not in stars and star.admit(link):
+                stars[other] = star
+        stars[node] = star
+    return stars
+
+
+def _reach_out(order: Sequence[int], around: Mapping[int, list[Link]], stars: dict[int, _Star], check: Check) -> None:
+    """Images that are alone join the group of a neighbour, where the centre knows them too. Changes `stars`."""
+    for node in order:
+        if node not in stars or stars[node].centre != node or stars[node].members:
+            continue
+        tried = {node}
+        for link in sorted(around[node], key=lambda link: -link.probability):
+            goal = stars.get(link.other(node))
+            if goal is None or goal.centre in tried or goal.centre == link.other(node):  # the last: refused before
+                continue
+            tried.add(goal.centre)
+            found = check(node, goal.centre)
+            if found is not None and goal.admit(found):
+                stars[node] = goal
+                break
+
+
+def _intersect(one: Box, other: Box) -> Box:
+    return max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])
+
+
+def _area(box: Box) -> float:
+    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)

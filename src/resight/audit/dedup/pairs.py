@@ -1,0 +1,231 @@
+"""Pairs of images that show the same thing, as an audit lists them: values, and the CSV file that holds them.
+
+Columns: a, b (ids), kind, probability, group, keep. A pair whose two images are not in one group has neither.
+
+What was found about a pair → its probability and kind.
+
+The probability that both show the very same thing is logistic in the logarithm of the inliers and in the agreement of
+the pictures laid on each other, or in that agreement alone where no key points agree; `benchmarks/fit_pairs.py` fitted
+it on photographs of two Python packages, changed in known ways. A near copy is the same picture: only shifted, turned,
+scaled or cut (no perspective), one of the two nearly covered by the other, and most windows in agreement. Everything
+else is the same thing in another picture.
+
+Judged pairs of rows, exact copies and groups → the pairs that people read, by id.
+
+Which judged pairs are listed. In: judged pairs of rows. Out: those of the kinds, and as likely, as asked for.
+
+What is not listed takes no part in groups either: a group is kept for an image that a listed pair names. Exact copies
+do not come here, as nothing is doubtful about them; they make no room for doubtful pairs.
+"""
+
+import csv
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+from resight.audit.dedup.groups import Check, Link, form_groups
+from resight.audit.dedup.verify import Finding
+from resight.data.truth_tables import read_table
+from resight.errors import InputError, ManifestError
+from resight.files.atomic import write_whole
+from resight.search.calibration import Calibration, Signals, load
+
+Kind = Literal["copy", "near_copy", "same"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+COLUMNS = ("a", "b", "kind", "probability", "group", "keep")
+
+
+@dataclass(frozen=True)
+class Pair:
+    a: str
+    b: str
+    kind: Kind  # copy: the same bytes or pixels; near_copy: the same picture, changed; same: the same thing, other view
+    probability: float  # that both show the very same thing
+    group: int | None = None
+    keep: str = ""  # of the group
+    machine: float | None = None  # the probability before votes corrected it, which no file holds; None: the same
+
+    @property
+    def uncorrected(self) -> "Pair":
+        """As the machine gave it: what votes are asked about, and what they correct."""
+        return self if self.machine is None else replace(self, probability=self.machine, machine=None)
+
+
+def parse_kinds(text: str) -> frozenset[Kind]:
+    """ "copy,same" → the kinds it names."""
+    wanted = {part.strip() for part in text.split(",") if part.strip()}
+    unknown = wanted - set(KINDS)
+    if unknown or not wanted:
+        raise InputError(
+            "there is no such kind of pair",
+            expected=f"some of {', '.join(KINDS)}, with commas between them",
+            actual=", ".join(sorted(unknown)) or "none",
+            fix="e.g. --kinds copy,near_copy",
+        )
+    return frozenset(kind for kind in KINDS if kind in wanted)
+
+
+def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
+    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS)
+        table.writeheader()
+        for pair in pairs:
+            row = {name: getattr(pair, name) for name in COLUMNS} | {"probability": f"{pair.probability:.6f}"}
+            table.writerow(row | {"group": "" if pair.group is None else pair.group})
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """What `write_pairs` wrote; only a and b have to be there."""
+    return [_read(row, path, line) for line, row in read_table(path, ("a", "b"), "name the columns in the first line")]
+
+
+def _read(row: Mapping[str, str], path: Path, line: int) -> Pair:
+    kind = row.get("kind") or "same"
+    try:
+        chance = float(row.get("probability") or 1.0)
+        group = int(row["group"]) if row.get("group") else None
+        known = next(name for name in KINDS if name == kind)
+    except (ValueError, StopIteration) as error:
+        raise ManifestError(
+            f"{path}, line {line}: not a pair",
+            expected=f"kind one of {', '.join(KINDS)}, probability and group numbers",
+            actual=", ".join(f"{name} {value}" for name, value in row.items()),
+            fix="correct the line",
+        ) from error
+    return Pair(row["a"], row["b"], known, chance, group, row.get("keep", ""))
+
+
+FITTED = Path(__file__).with_name("calibration.json")
+LEAST_AGREEMENT = 0.5
+LEAST_SHARE = 0.8
+MOST_PERSPECTIVE = 1.1
+
+
+def judge(finding: Finding) -> float:
+    signals = list_signals(finding)
+    fitted = next(one for one in open_calibrations() if one.weights.keys() == signals.keys())
+    return fitted.probability(fitted.log_odds(signals))
+
+
+def tell_kind(finding: Finding) -> Kind:
+    laid = finding.registration
+    covered = max(laid.share_a, laid.share_b) >= LEAST_SHARE and finding.perspective <= MOST_PERSPECTIVE
+    return "near_copy" if covered and laid.agreement >= LEAST_AGREEMENT else "same"
+
+
+def list_signals(finding: Finding) -> Signals:
+    agreement = {"agreement": finding.registration.agreement}
+    return {"inliers": float(finding.inliers), **agreement} if finding.inliers else agreement
+
+
+@cache
+def open_calibrations() -> tuple[Calibration, ...]:
+    """Those that come with the package: for pairs with key points in agreement, and for pairs without."""
+    return tuple(load(FITTED))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding with the probability that both show the same thing."""
+
+    finding: Finding
+    probability: float
+    machine: float | None = None  # the probability before votes corrected it; None: they did not
+
+    @property
+    def kind(self) -> Kind:
+        return tell_kind(self.finding)
+
+    def link(self, shift: int = 0) -> Link:
+        """`shift`: where the rows of the second side begin, when both are numbered together."""
+        found, laid = self.finding, self.finding.registration
+        return Link(found.a, found.b + shift, self.probability, laid.region_a, laid.region_b)
+
+
+def list_within(
+    ids: Sequence[str],
+    order: Sequence[int],
+    judged: Mapping[tuple[int, int], Judged],
+    copies: Mapping[str, tuple[str, ...]],
+    check: Check,
+) -> list[Pair]:
+    """`judged` may grow while `check` is asked. Exact copies join the group of the one that stands for them."""
+    centres = form_groups(order, [one.link() for one in judged.values()], check)
+    by_id = {ids[row]: ids[centre] for row, centre in centres.items()}
+    by_id |= {kept: kept for kept in copies if kept not in by_id}
+    numbers = _number(order, ids, by_id)
+    pairs = [_pair(ids[a], ids[b], one, by_id, numbers) for (a, b), one in judged.items()]
+    exact = [(kept, other) for kept, others in copies.items() for other in others]
+    return pairs + [Pair(a, b, "copy", 1.0, numbers[by_id[a]], by_id[a]) for a, b in exact]
+
+
+def list_between(
+    ids: tuple[Sequence[str], Sequence[str]],
+    order: Sequence[int],
+    judged: Mapping[tuple[int, int], Judged],
+    equal: Iterable[tuple[int, int]],
+    copies: Mapping[str, tuple[str, ...]],
+) -> list[Pair]:
+    """What the first collection has is kept; every image of the second is in the group of one of the first, or in none.
+
+    `equal` are exact copies of each other, row by row; `copies` are those within the second collection.
+    """
+    shift = len(ids[0])
+    exact = set(equal)
+    links = [one.link(shift) for rows, one in judged.items() if rows not in exact]
+    likeliest: dict[int, Link] = {}  # of each image of the second
+    for link in sorted([*links, *(Link(a, b + shift, 1.0) for a, b in exact)], key=lambda link: -link.probability):
+        likeliest.setdefault(link.b, link)
+    centres = form_groups(order, likeliest.values())
+    numbers = {centre: number for number, centre in enumerate(dict.fromkeys(c for c in order if c in centres), start=1)}
+    pairs: list[Pair] = []
+    for a, b in sorted({*judged, *exact}):
+        together = centres.get(b + shift) == a
+        group, keep = (numbers[a], ids[0][a]) if together else (None, "")
+        kind: Kind = "copy" if (a, b) in exact else judged[a, b].kind
+        chances = (1.0, None) if (a, b) in exact else (judged[a, b].probability, judged[a, b].machine)
+        names = (ids[1][b], *copies.get(ids[1][b], ()))
+        pairs += [Pair(ids[0][a], name, kind, chances[0], group, keep, chances[1]) for name in names]
+    return pairs
+
+
+def _pair(a: str, b: str, one: Judged, centres: Mapping[str, str], numbers: Mapping[str, int]) -> Pair:
+    """The image that is kept comes first, if it is one of the two."""
+    together = a in centres and centres[a] == centres.get(b)
+    if not together:
+        return Pair(a, b, one.kind, one.probability, machine=one.machine)
+    keep = centres[a]
+    a, b = (b, a) if b == keep else (a, b)
+    return Pair(a, b, one.kind, one.probability, numbers[keep], keep, one.machine)
+
+
+def _number(order: Sequence[int], ids: Sequence[str], centres: Mapping[str, str]) -> dict[str, int]:
+    """Groups count from 1, in the order in which their kept images are ranked."""
+    kept = set(centres.values())
+    return {name: number for number, name in enumerate((ids[row] for row in order if ids[row] in kept), start=1)}
+
+
+RowPair = tuple[int, int]
+
+
+def choose(judged: Mapping[RowPair, Judged], kinds: Collection[Kind], least: float) -> dict[RowPair, Judged]:
+    return {rows: one for rows, one in judged.items() if one.kind in kinds and one.probability >= least}
+
+
+def find_cut(chances: Iterable[float], false_alarms: float) -> float:
+    """The least probability of a listed pair: as many of the likeliest as keep the expected share of wrong ones.
+
+    Pairs that are equally likely are listed together, or not at all; infinity where none may be listed.
+    """
+    cut, wrong = math.inf, 0.0
+    ranked = sorted(chances, reverse=True)
+    for count, chance in enumerate(ranked, start=1):
+        wrong += 1 - chance
+        if wrong > false_alarms * count + 1e-12:  # the share only grows from here on
+            break
+        if count == len(ranked) or ranked[count] < chance:
+            cut = chance
+    return cut

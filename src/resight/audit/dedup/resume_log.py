@@ -1,0 +1,72 @@
+"""What was verified so far, on disk: a run that is stopped goes on from here.
+
+One line of JSON for each batch, written as soon as it is done: the number of candidates dealt with, and what was found.
+A log of other candidates is begun anew, and a line that was cut off is left out.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from resight.audit.dedup.candidates import Candidates
+from resight.audit.dedup.verify import Finding, Registration
+from resight.files.atomic import write_whole
+
+
+@dataclass
+class FindingsLog:
+    path: Path
+    done: int  # candidates
+    findings: list[Finding]
+
+    @classmethod
+    def open(cls, path: Path, candidates: Candidates, *ids: Sequence[str]) -> "FindingsLog":
+        key = hashlib.sha256(repr(ids).encode() + candidates.rows.tobytes() + candidates.mirrored.tobytes()).hexdigest()
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        log = cls(path, 0, [])
+        if lines[:1] == [json.dumps({"candidates": key})]:
+            for line in lines[1:]:
+                if (batch := _parse(line)) is None:
+                    break
+                log.done, log.findings = batch["done"], [*log.findings, *map(_restore, batch["found"])]
+        # Written anew either way: without the line that a killed process left half.
+        with write_whole(path) as temporary:
+            begun = json.dumps({"candidates": key}) + "\n"
+            temporary.write_text(begun + (_say(log.done, log.findings) if log.done else ""), encoding="utf-8")
+        return log
+
+    def add(self, done: int, found: Sequence[Finding]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(_say(done, found))
+        self.done = done
+        self.findings.extend(found)
+
+
+def _say(done: int, found: Sequence[Finding]) -> str:
+    return json.dumps({"done": done, "found": [_flatten(finding) for finding in found]}) + "\n"
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    try:
+        batch: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return batch
+
+
+def _flatten(finding: Finding) -> list[Any]:
+    laid = finding.registration
+    return [
+        *(finding.a, finding.b, finding.mirrored, finding.inliers, finding.tentative, finding.perspective),
+        *(laid.agreement, laid.share_a, laid.share_b, laid.region_a, laid.region_b),
+    ]
+
+
+def _restore(row: Sequence[Any]) -> Finding:
+    agreement, share_a, share_b, region_a, region_b = row[6:]
+    laid = Registration(agreement, share_a, share_b, tuple(region_a), tuple(region_b))
+    a, b, mirrored, inliers, tentative, perspective = row[:6]
+    return Finding(a, b, mirrored, inliers, tentative, perspective, laid)

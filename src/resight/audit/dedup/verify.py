@@ -1,0 +1,208 @@
+"""Do two pictures agree where one lies on the other? Thumbnails and a transform in, how much they share out.
+
+One thumbnail is laid on the other. Where both are, their grey values are correlated in small windows, and `agreement`
+is the share of windows that correlate: light and contrast do not matter to it, and letters over a picture spoil only
+the windows that they lie in.
+
+Does a pair of candidates show the same thing, and is it the same picture? Candidates in, Findings out.
+
+Key points are verified by geometry, as in a search; where the second may be a mirror image, those of the first are
+mirrored. Then one picture is laid on the other. Pictures with too few key points are laid on each other whole, in each
+position that their shades allow. Probability and kind come from what was found (judging.py).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.audit.dedup.branches import Branches, read_local
+from resight.audit.dedup.candidates import Candidates
+from resight.audit.dedup.dct_signature import mirror_features
+from resight.audit.dedup.grey_thumbnails import SIDE, Side
+from resight.search.verification import LocalFeatures, Settings, corners, map_points, verify
+from resight.types import Box, Match
+
+Matrix = NDArray[np.float64]
+Grey = NDArray[np.uint8]
+WINDOW = 11  # pixels of a thumbnail
+CORRELATED = 0.6
+FEWEST = 60  # windows: less of an overlap says nothing
+SMOOTHED = 1.0  # pixels: a transform is off by a fraction of one
+FLAT = 3.0  # grey levels of deviation below which a window shows nothing
+
+
+@dataclass(frozen=True)
+class Registration:
+    agreement: float  # 0 to 1; 0 also where too little is shared
+    share_a: float  # of the first picture's area, that the second shows
+    share_b: float
+    region_a: Box  # where in the first the second lies, as parts of its sides: 0, 0, 1, 1 is all of it
+    region_b: Box
+
+
+def register(a: Grey, b: Grey, onto: Matrix) -> Registration:
+    """`onto` maps pixels of the first thumbnail [side, side] to the second's."""
+    side = a.shape[0]
+    back: Matrix = np.asarray(np.linalg.inv(onto), np.float64)
+    edges = corners((-0.5, -0.5, side - 0.5, side - 0.5))
+    regions = _bound(map_points(back, edges), side), _bound(map_points(onto, edges), side)
+    there, here = _cover(back, side), _cover(onto, side)
+    # Compared where the shared part has fewer pixels, since the finer one can be made as coarse, and not the reverse.
+    if there.sum() <= here.sum():
+        agreement = _agree(_smooth(a), _lay(b, back), there)
+    else:
+        agreement = _agree(_smooth(b), _lay(a, onto), here)
+    return Registration(agreement, float(there.mean()), float(here.mean()), *regions)
+
+
+def reduce_transform(transform: Matrix, outlines: tuple[Box, Box], side: int) -> Matrix:
+    """A transform between pixels of two originals, for thumbnails that show the `outlines`."""
+    return _stretch(outlines[1], side) @ transform @ np.linalg.inv(_stretch(outlines[0], side))
+
+
+def turn_whole(quarters: int, side: int) -> Matrix:
+    """A thumbnail onto another, turned about its middle."""
+    turn = np.linalg.matrix_power(np.array([[0.0, -1.0], [1.0, 0.0]]), quarters)
+    middle = np.full(2, (side - 1) / 2)
+    return np.vstack([np.column_stack([turn, middle - turn @ middle]), [0, 0, 1]])
+
+
+def _agree(first: NDArray[np.float32], second: NDArray[np.float32], shared: NDArray[np.bool_]) -> float:
+    """The share of windows that correlate, of those inside the shared part that show something."""
+
+    def average(values: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(cv2.blur(values, (WINDOW, WINDOW)), np.float32)
+
+    means = average(first), average(second)
+    variances = average(first**2) - means[0] ** 2, average(second**2) - means[1] ** 2
+    covariance = average(first * second) - means[0] * means[1]
+    inside = cv2.erode(shared.astype(np.uint8), np.ones((WINDOW, WINDOW), np.uint8), borderValue=0) > 0
+    shown = inside & ((variances[0] > FLAT**2) | (variances[1] > FLAT**2))
+    if shown.sum() < FEWEST:
+        return 0.0
+    correlation = covariance / np.sqrt(np.maximum(variances[0] * variances[1], 1e-6))
+    return float((correlation[shown] > CORRELATED).mean())
+
+
+def _lay(picture: Grey, transform: Matrix) -> NDArray[np.float32]:
+    """The picture through the transform, blurred first by as much as it is reduced."""
+    scale = float(np.sqrt(abs(np.linalg.det(transform[:2, :2]))))
+    blurred = cv2.GaussianBlur(picture, (0, 0), 0.5 / max(scale, 0.05)) if scale < 0.9 else picture
+    return _smooth(cv2.warpPerspective(blurred, transform, picture.shape[::-1], flags=cv2.INTER_LINEAR))
+
+
+def _cover(transform: Matrix, side: int) -> NDArray[np.bool_]:
+    """Which pixels a whole thumbnail covers after the transform."""
+    whole = np.full((side, side), 255, np.uint8)
+    return np.asarray(cv2.warpPerspective(whole, transform, (side, side), borderMode=cv2.BORDER_CONSTANT) > 127)
+
+
+def _smooth(picture: Grey) -> NDArray[np.float32]:
+    return np.asarray(cv2.GaussianBlur(picture.astype(np.float32), (0, 0), SMOOTHED), np.float32)
+
+
+def _stretch(outline: Box, side: int) -> Matrix:
+    """Pixels of the original → of the thumbnail; whole numbers are the middles of pixels in both."""
+    x0, y0, x1, y1 = outline
+    across, down = side / (x1 - x0), side / (y1 - y0)
+    left, top = across * (0.5 - x0) - 0.5, down * (0.5 - y0) - 0.5
+    return np.array([[across, 0, left], [0, down, top], [0, 0, 1]], np.float64)
+
+
+def _bound(points: Matrix, side: int) -> Box:
+    x0, y0 = np.clip((points.min(axis=0) + 0.5) / side, 0, 1).tolist()
+    x1, y1 = np.clip((points.max(axis=0) + 0.5) / side, 0, 1).tolist()
+    return x0, y0, x1, y1
+
+
+AT_ONCE = 128  # pairs whose key points are read together
+LEAST_WHOLE = 0.6  # agreement of pictures laid on each other whole: with less, nothing is said
+FEW = 30  # key points: with more of them, two pictures that are the same have a model
+MatrixVerification = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What speaks for a pair: rows of the two sides, and signals."""
+
+    a: int
+    b: int
+    mirrored: bool
+    inliers: int  # 0: by their shades alone
+    tentative: int
+    perspective: float  # how much the scale changes across the picture; 1: not at all
+    registration: Registration
+
+
+def examine(
+    one: Side, two: Side, candidates: Candidates, branches: Branches, done: int = 0
+) -> Iterator[tuple[int, list[Finding]]]:
+    """Candidates for which anything speaks, a batch at a time, each with the number of candidates dealt with by then.
+
+    `done`: how many of the first to leave out. A pair that is a candidate as it is and mirrored may be found twice.
+    """
+    for start in range(done, len(candidates.rows), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        found = list(_examine_some(one, two, candidates.rows[part], candidates.mirrored[part], branches))
+        yield min(start + AT_ONCE, len(candidates.rows)), found
+
+
+def _examine_some(
+    one: Side, two: Side, rows: NDArray[np.int32], mirrored: NDArray[np.bool_], branches: Branches
+) -> Iterator[Finding]:
+    firsts, seconds = _read(one, rows[:, 0], branches), _read(two, rows[:, 1], branches)
+    for (a, b), turned in zip(rows.tolist(), mirrored.tolist(), strict=True):
+        found, first, second = None, firsts.get(one.ids[a]), seconds.get(two.ids[b])
+        if first and second and (branches.mirrors or not turned):
+            found = examine_pair(one, two, (a, b), (first, second), turned)
+        if found is None and (first is None or second is None or min(len(first.points), len(second.points)) < FEW):
+            found = lay_whole(one, two, (a, b), turned)
+        if found is not None:
+            yield found
+
+
+def examine_pair(
+    one: Side, two: Side, rows: tuple[int, int], features: tuple[LocalFeatures, LocalFeatures], mirrored: bool
+) -> Finding | None:
+    """By key points; None where no believable model explains them."""
+    (a, b), (first, second) = rows, features
+    outline = one.outlines[a]
+    match = verify(mirror_features(first, outline) if mirrored else first, second, outline, Settings())
+    if match is None:
+        return None
+    onto = reduce_transform(match.transform, (outline, two.outlines[b]), SIDE)
+    laid = _register(one, two, rows, mirrored, onto)
+    return Finding(a, b, mirrored, match.inliers, match.tentative, measure_perspective(match, outline), laid)
+
+
+def lay_whole(one: Side, two: Side, rows: tuple[int, int], mirrored: bool) -> Finding | None:
+    """By shades: the whole of one on the whole of the other, in the best of four positions."""
+    a, b = rows
+    if one.thumbnails.flat[a] or two.thumbnails.flat[b]:
+        return None
+    found = [_register(one, two, rows, mirrored, turn_whole(quarters, SIDE)) for quarters in range(4)]
+    best = max(found, key=lambda laid: laid.agreement)
+    return Finding(a, b, mirrored, 0, 0, 1.0, best) if best.agreement >= LEAST_WHOLE else None
+
+
+def measure_perspective(match: Match, outline: Box) -> float:
+    """The depth of the outline's farthest corner by that of its nearest: 1 where nothing is foreshortened."""
+    x0, y0, x1, y1 = outline
+    depths = np.abs(np.array([[x, y, 1.0] for x in (x0, x1) for y in (y0, y1)]) @ match.transform[2])
+    return float(depths.max() / max(depths.min(), 1e-12))
+
+
+def _read(side: Side, rows: NDArray[np.int32], branches: Branches) -> dict[str, LocalFeatures]:
+    wanted = [side.ids[row] for row in np.unique(rows)]
+    return {} if branches.local is None else read_local(side.source, branches.local, wanted)
+
+
+def _register(one: Side, two: Side, rows: tuple[int, int], mirrored: bool, onto: MatrixVerification) -> Registration:
+    """`onto` leads from the mirrored picture where that is asked for; the region is that of the picture itself."""
+    first, second = one.thumbnails.grey[rows[0]], two.thumbnails.grey[rows[1]]
+    laid = register(np.ascontiguousarray(first[:, ::-1]) if mirrored else first, second, onto)
+    x0, y0, x1, y1 = laid.region_a
+    return replace(laid, region_a=(1 - x1, y0, 1 - x0, y1)) if mirrored else laid

@@ -1,0 +1,225 @@
+"""Which pairs count: pairs and votes in, confirmed pairs out.
+
+A pair is confirmed when at least one reviewer calls it the same thing, and refuted when somebody voted on it and nobody
+does (unsure and skipped are no confirmation). A pair that nobody has voted on counts by its probability, unless there
+is a doubt that only a person can settle.
+
+A leak audit: does the training set show what the evaluation set is measured on, and what should go?
+
+    overlap    evaluation images searched in the training images, and verified       overlap.py
+    review     people vote on the pairs                                              review.py, votes.py
+    decisions  which pairs count                                                     decisions.py
+    removal    which training classes go                                             removal.py
+    tables     what that means                                                       tables.py, leak_files.py
+
+In: two collections and the folder of the audit, which is its review too. Out: an Audit. Run again after people have
+voted, it decides anew; the votes are kept.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.overlap import CLASS, Overlap, Progress, find_overlap
+from resight.audit.leaks.removal import (
+    Chosen,
+    RemovedRow,
+    SetRow,
+    SizeRow,
+    choose_removals,
+    tabulate_removed,
+    tabulate_sets,
+    tabulate_sizes,
+)
+from resight.audit.leaks.sources import Classes, count_classes, read_class
+from resight.audit.review.review import Review, has_settings, read_settings
+from resight.audit.review.votes import Vote, check_reviewer, check_verdict
+from resight.collection import Collection
+from resight.data.truth_tables import read_table
+
+LEAST = 0.9
+
+
+@dataclass(frozen=True)
+class Decisions:
+    by_votes: tuple[Pair, ...]
+    by_probability: tuple[Pair, ...]  # nobody has voted on them
+    refuted: tuple[Pair, ...]
+    open: tuple[Pair, ...]  # neither voted on nor probable enough
+    least: float
+
+    @property
+    def confirmed(self) -> tuple[Pair, ...]:
+        return self.by_votes + self.by_probability
+
+
+def decide(
+    pairs: Sequence[Pair],
+    votes: Iterable[Vote],
+    least: float = LEAST,
+    doubtful: frozenset[tuple[str, str]] = frozenset(),
+) -> Decisions:
+    said: dict[tuple[str, str], set[str]] = {}
+    for vote in votes:
+        if vote.verdict != "skip":
+            said.setdefault((vote.a, vote.b), set()).add(vote.verdict)
+
+    def pick(voted: bool, agreed: bool) -> tuple[Pair, ...]:
+        return tuple(pair for pair in pairs if judge(pair) == (voted, agreed))
+
+    def judge(pair: Pair) -> tuple[bool, bool]:
+        """Whether anybody voted, and whether the pair counts."""
+        key = pair.a, pair.b
+        return (
+            (True, "same" in said[key]) if key in said else (False, pair.probability >= least and key not in doubtful)
+        )
+
+    return Decisions(pick(True, True), pick(False, True), pick(True, False), pick(False, False), least)
+
+
+def read_votes(path: Path) -> list[Vote]:
+    """What `resight votes --out` wrote: the columns a, b, reviewer and verdict."""
+    columns = ("a", "b", "reviewer", "verdict")
+    return [
+        Vote(check_reviewer(row["reviewer"]), row["a"], row["b"], check_verdict(row["verdict"]), row.get("at", ""))
+        for _, row in read_table(path, columns, "write it with `resight votes FOLDER --out FILE`")
+    ]
+
+
+SET = "set"
+MOST_NOTES = 20  # of one kind
+
+
+@dataclass(frozen=True)
+class Rules:
+    k: int = 10  # matches looked at, of each evaluation image
+    least: float = LEAST  # probability at which a pair counts that nobody has voted on
+    texts: tuple[str, ...] = ()  # classes whose name contains one of them go
+    every: bool = False  # all classes with a confirmed match go, not only the most frequent of an image
+    class_attribute: str = CLASS
+    name_attribute: str = ""  # of the training images, that tells how people call their class
+
+
+@dataclass(frozen=True)
+class Audit:
+    overlap: Overlap
+    votes: int
+    decisions: Decisions
+    matches: tuple[Pair, ...]  # confirmed; where TRAIN and EVAL are the same images, from both sides
+    chosen: Chosen
+    classes: Classes  # of the training images
+    train_classes: Mapping[str, str | None]  # of the training images in pairs
+    evaluation_classes: Mapping[str, str | None]
+    sets: tuple[SetRow, ...]
+    sizes: tuple[SizeRow, ...]
+    removed: tuple[RemovedRow, ...]
+    notes: tuple[str, ...]
+
+
+def audit(
+    train: Collection,
+    evaluation: Collection,
+    folder: Path,
+    rules: Rules,
+    votes: Iterable[Vote] = (),
+    progress: Progress | None = None,
+) -> Audit:
+    """`votes` count beside those that were cast in the folder's own review."""
+    if has_settings(folder):
+        read_settings(folder)  # what is wrong with it should be said before the search, not after
+    overlap = find_overlap(train, evaluation, k=rules.k, class_attribute=rules.class_attribute, progress=progress)
+    pairs = [leak.pair for leak in overlap.leaks]
+    calibration = train.pipeline.calibration if pairs else None
+    title = "Does TRAIN show what EVAL shows?"
+    review = Review.create(folder, title, evaluation.path, train.path, pairs, calibration=calibration)
+    cast = [*review.list_votes(), *votes]
+    doubtful = frozenset((leak.pair.a, leak.pair.b) for leak in overlap.leaks if leak.doubt)
+    decisions = decide(pairs, cast, rules.least, doubtful)
+    classes = count_classes(train.records(), rules.class_attribute, rules.name_attribute)
+    matches = (*decisions.confirmed, *(_turn(decisions.confirmed) if overlap.itself else ()))
+    ids = sorted({pair.b for pair in (*pairs, *matches)})
+    own = {record.id: read_class(record, rules.class_attribute) for record in (train.records(ids) if ids else ())}
+    chosen = choose_removals(decisions.confirmed, own, classes.names, rules.texts, every=rules.every)
+    records = list(evaluation.records())
+    others = {record.id: read_class(record, rules.class_attribute) for record in records}
+    sets = {record.id: str(record.attributes.get(SET, "EVAL")) for record in records}
+    notes = [
+        _say_decisions(decisions, len(cast)),
+        *_say_doubts(decisions, doubtful),
+        *overlap.notes,
+        *_say_classes(decisions, chosen, classes, own, others),
+    ]
+    return Audit(
+        overlap,
+        len(cast),
+        decisions,
+        matches,
+        chosen,
+        classes,
+        own,
+        others,
+        tabulate_sets(sets, matches, chosen.removals, classes.sizes),
+        tabulate_sizes(classes, chosen.removals),
+        tabulate_removed(chosen.removals, classes),
+        tuple(notes),
+    )
+
+
+def _turn(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The same from the other side, of two images that are both in TRAIN and in EVAL."""
+    return (replace(pair, a=pair.b, b=pair.a) for pair in pairs)
+
+
+def _say_decisions(decisions: Decisions, votes: int) -> str:
+    alone = (
+        f"{len(decisions.by_probability):,} pairs that nobody has voted on count by probability (≥ {decisions.least:g})"
+    )
+    if not votes:
+        return f"no votes yet: {alone}; a person should look at them"
+    return f"{votes:,} votes confirm {len(decisions.by_votes):,} pairs and refute {len(decisions.refuted):,}; {alone}"
+
+
+def _say_doubts(decisions: Decisions, doubtful: frozenset[tuple[str, str]]) -> Sequence[str]:
+    """Of the pairs that would count by their probability."""
+    waiting = [pair for pair in decisions.open if (pair.a, pair.b) in doubtful and pair.probability >= decisions.least]
+    count = f"{len(waiting):,} probable pairs do not count before somebody has voted"
+    return [f"{count}: see the column doubt of evidence.csv"] if waiting else []
+
+
+def _say_classes(
+    decisions: Decisions,
+    chosen: Chosen,
+    classes: Classes,
+    own: Mapping[str, str | None],
+    others: Mapping[str, str | None],
+) -> Sequence[str]:
+    unlabelled = [
+        f"{count:,} training images have no class: of them, confirmed matches are removed one by one"
+        for count in (classes.unlabelled,)
+        if count
+    ]
+    left = [
+        f"the class {name!r} stays with {count} confirmed matches, as another one has more of each image: "
+        "a second thing in it, or the same under a second name (--every-class removes such classes too)"
+        for name, count in chosen.left.items()
+    ]
+    met = {(others[pair.a], own[pair.b]) for pair in decisions.confirmed}
+    renamed = [
+        f"the evaluation class {theirs!r} is {ours!r} in the training set"
+        for theirs, ours in sorted((a, b) for a, b in met if a is not None and b is not None and a != b)
+    ]
+    by_name = {name for name in others.values() if name is not None and name in classes.sizes}
+    unconfirmed = [
+        f"the class {name!r} is in both sets by name, without a confirmed match"
+        for name in sorted(by_name - {theirs for theirs, _ in met})
+    ]
+    return [*unlabelled, *_cut(left), *_cut(renamed), *_cut(unconfirmed)]
+
+
+def _cut(notes: Sequence[str]) -> Sequence[str]:
+    """The first few; the files have them all."""
+    return [
+        *notes[:MOST_NOTES],
+        *([f"… and {len(notes) - MOST_NOTES:,} more like this"] if len(notes) > MOST_NOTES else []),
+    ]

@@ -1,0 +1,203 @@
+"""When a probable match should not count before a person has looked: hits in, reasons by id out.
+
+- Geometry was asked and found no believable model: the pictures are alike, which says little of what they show.
+- Another class matches the same part of the evaluation image far better (WEAKER). There is one thing at one place: two
+  versions of a motif share enough for a match, and the better one explains what the weaker has.
+
+Which evaluation images show something that the training images show. In: two collections. Out: Leaks, surest first.
+
+Every evaluation image is searched in the training images: the best k by the index, verified by geometry, with the
+probability that both show the very same thing. Files that are equal byte by byte are leaks whatever a search says. A
+picture that training files of many classes share (a placeholder, a blank) tells of no class: it is left out, and said.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from resight.audit.dedup.pairs import Pair
+from resight.collection import Collection
+from resight.data.image_files import reason
+from resight.errors import ImageError, InputError
+from resight.store import ImageRecord
+from resight.types import Box, FloatArray, Hit, Match
+
+WEAKER = 0.5  # of the matched key points of the better one
+SHARED = 0.5  # of the smaller part
+INLIERS = "inliers"
+
+
+def find_doubts(hits: Sequence[Hit], matches: Mapping[str, Match], class_attribute: str) -> Mapping[str, str]:
+    """Of the answers to one query, and the geometry that was found for them."""
+    verified = any(INLIERS in hit.stages for hit in hits)
+    doubts: dict[str, str] = {}
+    for hit in hits:
+        match = matches.get(hit.id)
+        if match is None:
+            if verified:
+                doubts[hit.id] = "no believable geometry"
+        elif (rival := _find_rival(hit, hits, matches, class_attribute)) is not None:
+            doubts[hit.id] = f"{rival} matches the same part better"
+    return doubts
+
+
+def _find_rival(hit: Hit, hits: Sequence[Hit], matches: Mapping[str, Match], class_attribute: str) -> str | None:
+    label, match = hit.attributes.get(class_attribute), matches[hit.id]
+    for other in hits:
+        better = matches.get(other.id)
+        same_class = label is not None and other.attributes.get(class_attribute) == label
+        if better is None or same_class or match.inliers >= WEAKER * better.inliers:
+            continue
+        if share_part(match.points[:, :2], better.points[:, :2]) > SHARED:
+            return other.id
+    return None
+
+
+def share_part(one: FloatArray, two: FloatArray) -> float:
+    """How much of the smaller of two boxes around points [n, 2] lies in the other."""
+    low = np.maximum(one.min(axis=0), two.min(axis=0))
+    high = np.minimum(one.max(axis=0), two.max(axis=0))
+    areas = [float(np.prod(np.ptp(points, axis=0))) for points in (one, two)]
+    return float(np.prod(np.maximum(high - low, 0.0))) / max(min(areas), 1e-9)
+
+
+CLASS = "label"
+WORTH_A_LOOK = 0.02  # a pair of a lower probability is not listed
+MOST_LEFT_OUT = 50  # by which more hits are asked for, to make up for those that are left out
+MOST_CLASSES = 3  # that copies of one picture may be in before it tells of none
+ITSELF = "TRAIN and EVAL are the same images: no image is paired with itself, and each pair is listed once"
+Progress = Callable[[int, int], None]
+Part = tuple[str, Box | None]  # the hash of a file, and the box in it that an image shows
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A pair (a: evaluation, b: training) and what speaks for it."""
+
+    pair: Pair
+    inliers: int = 0  # key points that one model explains; 0: other signals, or equal files
+    box: Box | None = None  # where in the training image
+    doubt: str = ""  # why a person should decide, however probable it is (doubts.py)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    leaks: tuple[Leak, ...]
+    images: int  # evaluation images that were looked for
+    itself: bool  # both are the same images, so that no image was paired with itself
+    notes: tuple[str, ...] = ()
+
+
+def find_overlap(
+    train: Collection,
+    evaluation: Collection,
+    *,
+    k: int = 10,
+    class_attribute: str = CLASS,
+    progress: Progress | None = None,
+) -> Overlap:
+    if k < 1:
+        raise InputError("cannot look at that many matches", expected="k of 1 or more", actual=f"k = {k}")
+    records = list(evaluation.records())
+    itself = _are_equal(records, train.records())
+    copies, shared = _find_copies(records, train.records(), class_attribute)
+    ignored = frozenset(name for names, _ in shared for name in names)
+    leaks: dict[tuple[str, str], Leak] = {}
+    notes = [ITSELF] if itself else []
+    notes += [_say_shared(names, classes) for names, classes in shared]
+    for done, record in enumerate(records, start=1):
+        equal = [name for name in copies.get(_identify(record), ()) if name not in ignored]
+        found = [_make_copy(record.id, name) for name in equal[: k + itself]]
+        try:
+            found += _look_for(record, train, k, class_attribute, ignored | {record.id} if itself else ignored)
+        except ImageError as error:
+            notes.append(f"{record.id}: {reason(error, record.path)}; only equal files were looked for")
+        for leak in found:
+            if itself and leak.pair.a == leak.pair.b:
+                continue
+            leak = _sort(leak) if itself else leak
+            key = leak.pair.a, leak.pair.b
+            leaks[key] = _merge(leaks[key], leak) if key in leaks else leak
+        if progress:
+            progress(done, len(records))
+    return Overlap(tuple(_rank(leaks.values())), len(records), itself, tuple(notes))
+
+
+def _look_for(
+    record: ImageRecord, train: Collection, k: int, class_attribute: str, left_out: frozenset[str]
+) -> Iterator[Leak]:
+    """By a search in the training images: the best k but for those that are left out."""
+    answer = train.view().ask(train.encode_query(record.ref), k + min(len(left_out), MOST_LEFT_OUT))
+    hits = [hit for hit in answer.hits if hit.id not in left_out][:k]
+    doubts = find_doubts(hits, answer.ranking.matches, class_attribute)
+    for hit in hits:
+        # Where a search gives no probability, it is for people to decide.
+        chance = 0.5 if hit.probability is None else hit.probability
+        if chance >= WORTH_A_LOOK:
+            match = answer.ranking.matches.get(hit.id)
+            pair = Pair(record.id, hit.id, "same", chance, keep=record.id)
+            yield Leak(pair, match.inliers if match else 0, hit.box, doubts.get(hit.id, ""))
+
+
+def _sort(leak: Leak) -> Leak:
+    """The pair by its ids, whichever of the two was looked for: votes are kept by them. The box is always in b."""
+    a, b = leak.pair.a, leak.pair.b
+    return leak if a < b else replace(leak, pair=replace(leak.pair, a=b, b=a, keep=b), box=None)
+
+
+def _merge(known: Leak, leak: Leak) -> Leak:
+    """The surer of two, with a box where one of them has it."""
+    surer, other = (leak, known) if leak.pair.probability > known.pair.probability else (known, leak)
+    return surer if surer.box or surer.pair.kind == "copy" else replace(surer, box=other.box)
+
+
+def _rank(leaks: Iterable[Leak]) -> list[Leak]:
+    """Surest first; pairs of one evaluation image are a group."""
+    ranked = sorted(leaks, key=lambda leak: (-leak.pair.probability, -leak.inliers, leak.pair.a, leak.pair.b))
+    groups: dict[str, int] = {}
+    return [
+        replace(leak, pair=replace(leak.pair, group=groups.setdefault(leak.pair.a, len(groups) + 1))) for leak in ranked
+    ]
+
+
+def _make_copy(name: str, other: str) -> Leak:
+    return Leak(Pair(name, other, "copy", 1.0, keep=name))
+
+
+def _are_equal(records: Sequence[ImageRecord], others: Iterable[ImageRecord]) -> bool:
+    files = {record.id: _identify(record) for record in records}
+    count = 0
+    for other in others:
+        if files.get(other.id) != _identify(other):
+            return False
+        count += 1
+    return count == len(files)
+
+
+def _identify(record: ImageRecord) -> Part:
+    """Two parts of one file are not copies of each other."""
+    return record.sha256, record.ref.box
+
+
+def _find_copies(
+    records: Sequence[ImageRecord], others: Iterable[ImageRecord], class_attribute: str
+) -> tuple[Mapping[Part, Sequence[str]], Sequence[tuple[frozenset[str], int]]]:
+    """Training images by the evaluation file that they equal; and those that too many classes share."""
+    wanted = {_identify(record) for record in records}
+    found: dict[Part, list[str]] = {}
+    classes: dict[Part, set[object]] = {}
+    for other in others:
+        part = _identify(other)
+        if part in wanted:
+            found.setdefault(part, []).append(other.id)
+            classes.setdefault(part, set()).add(other.attributes.get(class_attribute))
+    shared = [part for part, names in classes.items() if len(names) > MOST_CLASSES]
+    return found, [(frozenset(found[part]), len(classes[part])) for part in shared]
+
+
+def _say_shared(names: frozenset[str], classes: int) -> str:
+    return (
+        f"one picture, such as {min(names)}, is {len(names):,} training images of {classes:,} classes and in EVAL too: "
+        "it tells of no class and is left out"
+    )

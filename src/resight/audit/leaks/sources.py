@@ -1,0 +1,103 @@
+"""What an audit is given (a collection, a folder or a manifest) → a collection.
+
+A collection is taken as it is. A folder or a manifest is indexed into the audit's own folder: images that are there
+already are not encoded again, and those that are no longer named leave it. In a folder, the class of an image is the
+folder it lies in below the root. Of a manifest with queries, an evaluation set is its queries, as it is them that a
+leak would favour; else all of it.
+
+The classes of a set of images: records in, sizes and names out, in one pass that holds no images.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from resight.collection import Collection, metadata, open_collection
+from resight.collection.add import MANIFESTS, Progress
+from resight.data.manifest_rows import read_rows
+from resight.data.sets.folder import walk
+from resight.encode.feature_cache import FeatureCache
+from resight.errors import InputError
+from resight.store import ImageRecord
+from resight.types import ImageRef, Recipe, Skipped
+
+
+def is_collection(path: Path) -> bool:
+    return (path / metadata.FILE).exists()
+
+
+def open_source(
+    source: Path,
+    place: Path,
+    recipe: Recipe | str | None,
+    *,
+    queries: bool = False,
+    cache: FeatureCache | None = None,
+    progress: Progress | None = None,
+) -> tuple[Collection, tuple[Skipped, ...]]:
+    """The collection, which lies in `place` unless the source is one itself, and what could not be read."""
+    if is_collection(source):
+        return open_collection(source, must_exist=True, cache=cache), ()
+    listed = list(_list_manifest(source, queries) if source.suffix.lower() in MANIFESTS else _list_folder(source))
+    refs = [item for item in listed if isinstance(item, ImageRef)]
+    if not refs:
+        raise InputError(
+            f"no images in {source}",
+            expected="a collection, a folder of images, or a manifest",
+            actual="nothing to look at",
+            fix="check the path",
+        )
+    collection = open_collection(place, recipe, cache=cache)
+    gone = {record.id for record in collection.records()} - {ref.id for ref in refs}
+    if gone:
+        collection.delete(sorted(gone))
+    report = collection.add(refs, progress=progress)
+    return collection, (*(item for item in listed if isinstance(item, Skipped)), *report.skipped)
+
+
+def _list_folder(root: Path) -> Iterator[ImageRef | Skipped]:
+    for item in walk(root):
+        folder, slash, _ = item.id.rpartition("/") if isinstance(item, ImageRef) else ("", "", "")
+        yield replace(item, attributes={"label": folder}) if isinstance(item, ImageRef) and slash else item
+
+
+def _list_manifest(path: Path, queries: bool) -> Iterator[ImageRef]:
+    rows = list(read_rows(path))
+    chosen = (
+        [row for row in rows if row.role != "database"] if queries else [row for row in rows if row.role != "query"]
+    )
+    return (row.ref for row in chosen or rows)
+
+
+@dataclass(frozen=True)
+class Classes:
+    sizes: Mapping[str, int]  # class → images
+    names: Mapping[str, str]  # class → how people call it
+    unlabelled: int  # images without a class
+
+    @property
+    def images(self) -> int:
+        return sum(self.sizes.values()) + self.unlabelled
+
+
+def count_classes(records: Iterable[ImageRecord], class_attribute: str, name_attribute: str = "") -> Classes:
+    """Without an attribute that names them, classes are called what they are."""
+    sizes: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    unlabelled = 0
+    for record in records:
+        label = read_class(record, class_attribute)
+        if label is None:
+            unlabelled += 1
+            continue
+        sizes[label] += 1
+        if label not in names:
+            names[label] = str(record.attributes.get(name_attribute, label))
+    return Classes(sizes, names, unlabelled)
+
+
+def read_class(record: ImageRecord, attribute: str) -> str | None:
+    """None: it has none, or an empty one."""
+    value = record.attributes.get(attribute)
+    return None if value is None or value == "" else str(value)

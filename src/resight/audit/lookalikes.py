@@ -1,0 +1,84 @@
+"""Things that are like a given one and are not it: the nearest neighbours without those that show the very same thing.
+
+Similarity is the cosine of the means of the stored rows. `diversity` trades it against likeness to what was chosen
+before (maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
+
+    next = argmax_x (1 - diversity) · sim(query, x) - diversity · max_chosen sim(x, chosen)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from resight.audit.dedup.branches import choose_branches, pool, pool_rows
+from resight.collection import Collection, Image
+from resight.collection.encode import read_query
+from resight.errors import RecipeError
+from resight.store import ImageRecord
+from resight.types import FloatArray, Picture
+
+DEPTH = 100  # neighbours that are looked at, at least
+SAME = 0.5  # probability from which an image shows the very same thing
+
+
+@dataclass(frozen=True)
+class Analogue:
+    id: str
+    path: Path
+    similarity: float
+    probability: float | None  # that it is the very same thing after all
+
+
+def find_analogues(
+    collection: Collection, image: Image, k: int = 10, *, diversity: float = 0.3, same: float = SAME
+) -> list[Analogue]:
+    """At most k; `image` may be a file or the like. It itself and what shows the same thing are left out."""
+    view, branch = collection.view(), _choose_branch(collection)
+    if not len(view):
+        return []
+    picture = read_query(image, collection.query_side)
+    answer = view.ask(picture, max(DEPTH, 5 * k))
+    itself = {record.id for record in view.records([hit.id for hit in answer.hits]) if _is_it(record, picture)}
+    others = [hit for hit in answer.hits if (hit.probability or 0.0) < same and hit.id not in itself]
+    if not others:
+        return []
+    vectors = pool(view, branch, [hit.id for hit in others])
+    similarity = vectors @ pool_rows(answer.query.descriptors[branch])[0]
+    return [
+        Analogue(others[row].id, others[row].path, float(similarity[row]), others[row].probability)
+        for row in choose_diverse(similarity, vectors, k, diversity)
+    ]
+
+
+def choose_diverse(similarity: FloatArray, vectors: FloatArray, k: int, diversity: float) -> Sequence[int]:
+    """Rows in the order in which they are chosen: similarity [n] to the query, unit vectors [n, D]."""
+    chosen: list[int] = []
+    nearest = np.zeros(len(similarity), np.float32)  # to what was chosen
+    for _ in range(min(k, len(similarity))):
+        scores = (1 - diversity) * similarity - diversity * nearest
+        scores[chosen] = -np.inf
+        chosen.append(int(scores.argmax()))
+        likeness = vectors @ vectors[chosen[-1]]
+        nearest = likeness if len(chosen) == 1 else np.maximum(nearest, likeness)
+    return chosen
+
+
+def _is_it(record: ImageRecord, picture: Picture) -> bool:
+    """The very same file, or a copy of it. Of a part of a picture, other parts are other things."""
+    ours, theirs = picture.ref.box, record.ref.box
+    one_part = ours is None or theirs is None or ours == theirs
+    return one_part and (record.sha256 == picture.sha256 or record.path == picture.ref.path.resolve())
+
+
+def _choose_branch(collection: Collection) -> int:
+    dense = choose_branches(collection.recipe).dense
+    if not dense:
+        raise RecipeError(
+            "this collection cannot tell what is alike",
+            expected="a branch of vectors, such as aggregated, tokens, pooled or vlad",
+            actual=", ".join(branch.descriptor.name for branch in collection.recipe.branches),
+            fix="index the images with a preset such as sift_tokens or tokens",
+        )
+    return dense[0]

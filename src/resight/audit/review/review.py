@@ -1,0 +1,240 @@
+"""review.json: what a review is called, which collections its pairs are in, and how it is shown.
+
+A review: pairs that people look at, and their votes. In: pairs of two collections. Out: the next pair, and votes.
+
+    folder/review.json     title, the collections that the pairs' a and b are in, order, blind
+    folder/pairs.csv       the pairs (see pairs.py); a review calls them by their place, from 1, repeats left out
+    folder/votes.sqlite    the votes, by the ids of the pair: a new list of pairs keeps the votes that were cast
+    folder/searched_with.json  the calibration that the probabilities of an audit come from; other reviews have none
+
+Reviewers never see each other's votes. A blind review does not show the machine's own view of a pair before the vote,
+so that votes can correct it; that is the default. The pairs that are least certain come first, unless `order` is given.
+"""
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from resight.audit.dedup.pairs import Pair, read_pairs, write_pairs
+from resight.audit.review.votes import Agreement, Verdict, Vote, VoteBook, check_reviewer, measure_agreement
+from resight.errors import InputError, ManifestError
+from resight.files.atomic import write_whole
+from resight.search import calibration as calibrations
+from resight.search.calibration import Calibration
+
+FILE = "review.json"
+Order = Literal["uncertain", "given"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    title: str
+    a: Path  # the collection that the pairs' a are in
+    b: Path
+    order: Order = "uncertain"
+    blind: bool = True
+
+
+def has_settings(folder: Path) -> bool:
+    return (folder / FILE).exists()
+
+
+def read_settings(folder: Path) -> Settings:
+    try:
+        settings = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        title, a, b = (settings[name] for name in ("title", "a", "b"))
+        order, blind = settings.get("order", "uncertain"), settings.get("blind", True)
+        right = all(isinstance(text, str) for text in (title, a, b)) and isinstance(blind, bool)
+        if not right or order not in ("uncertain", "given"):
+            raise ValueError("a value of the wrong kind")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ManifestError(
+            f"{folder} is not a review",
+            expected="review.json with title, a, b, and order (uncertain or given) and blind (true or false) if wanted",
+            actual="no such file" if isinstance(error, FileNotFoundError) else repr(error),
+            fix="make it with `resight audit` or `resight dedup --review`; a broken review.json has to go first",
+        ) from error
+    return Settings(title, folder / a, folder / b, order, blind)
+
+
+def write_settings(settings: Settings, folder: Path) -> None:
+    plain = {
+        "title": settings.title,
+        "a": _name(settings.a, folder),
+        "b": _name(settings.b, folder),
+        "order": settings.order,
+        "blind": settings.blind,
+    }
+    with write_whole(folder / FILE) as temporary:
+        temporary.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _name(collection: Path, folder: Path) -> str:
+    """Relative where the collection lies in the review's folder, so that both can be moved together."""
+    inside = collection.resolve().is_relative_to(folder.resolve())
+    return Path(os.path.relpath(collection, folder)).as_posix() if inside else str(collection.resolve())
+
+
+PAIRS, VOTES, CALIBRATION = "pairs.csv", "votes.sqlite", "searched_with.json"
+
+
+@dataclass(frozen=True)
+class Progress:
+    total: int
+    counts: Mapping[Verdict, int]  # verdict → pairs
+
+    @property
+    def voted(self) -> int:
+        return sum(self.counts.values()) - self.skipped
+
+    @property
+    def skipped(self) -> int:
+        return self.counts.get("skip", 0)
+
+    @property
+    def left(self) -> int:
+        return self.total - self.voted - self.skipped
+
+
+@dataclass(frozen=True)
+class Review:
+    folder: Path
+    title: str
+    a: Path  # the collection that the pairs' a are in
+    b: Path
+    pairs: tuple[Pair, ...]
+    order: Order = "uncertain"
+    blind: bool = True
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        title: str,
+        a: Path,
+        b: Path,
+        pairs: Sequence[Pair],
+        *,
+        order: Order | None = None,
+        blind: bool | None = None,
+        calibration: Calibration | None = None,
+    ) -> "Review":
+        """Write a review down; where there is one already, its pairs are replaced, and its votes kept.
+
+        `order` and `blind` too stay as they are there, unless they are given. `calibration` is what the pairs'
+        probabilities come from, where that is a search.
+        """
+        known = read_settings(folder) if has_settings(folder) else Settings(title, a, b)
+        (folder / CALIBRATION).unlink(missing_ok=True)
+        write_pairs(pairs, folder / PAIRS)
+        if calibration is not None:
+            calibrations.save([calibration], folder / CALIBRATION)
+        kept = Settings(title, a, b, order or known.order, known.blind if blind is None else blind)
+        write_settings(kept, folder)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> "Review":
+        settings = read_settings(folder)
+        listed: dict[tuple[str, str], Pair] = {}
+        for pair in read_pairs(folder / PAIRS):
+            listed.setdefault((pair.a, pair.b), pair)  # one that is there twice would never be done
+        pairs = tuple(listed.values())
+        return cls(folder, settings.title, settings.a, settings.b, pairs, settings.order, settings.blind)
+
+    def find(self, number: int) -> Pair:
+        if not 1 <= number <= len(self.pairs):
+            raise InputError(
+                f"{self.title!r} has no such pair", expected=f"a number from 1 to {len(self.pairs)}", actual=str(number)
+            )
+        return self.pairs[number - 1]
+
+    def next(self, reviewer: str, *, skipped: bool = False) -> int | None:
+        """The number of the pair that this reviewer should look at; None when all are done.
+
+        With `skipped`, the pair that was skipped longest ago, when no other is left.
+        """
+        votes = self._list_votes(check_reviewer(reviewer))
+        seen = {self._numbers[vote.a, vote.b] for vote in votes}
+        left = next((number for number in self._order if number not in seen), None)
+        if left is None and skipped:
+            again = (self._numbers[vote.a, vote.b] for vote in votes if vote.verdict == "skip")
+            left = next(again, None)
+        return left
+
+    def vote(self, reviewer: str, number: int, verdict: str) -> Vote:
+        """Durable when this returns."""
+        pair = self.find(number)
+        return self._votes.cast(reviewer, pair.a, pair.b, verdict)
+
+    def last(self, reviewer: str) -> int | None:
+        """The number of the pair that this reviewer voted on last, of those that are listed; None: no vote."""
+        votes = self._list_votes(check_reviewer(reviewer))
+        return self._numbers[votes[-1].a, votes[-1].b] if votes else None
+
+    def undo(self, reviewer: str, number: int | None = None) -> int | None:
+        """Take a vote back, that on this pair or else the last one, and give the pair's number; None: no vote at all.
+
+        With a number it may be asked again, such as after an answer that got lost: a vote that is gone stays gone, and
+        no other goes in its place.
+        """
+        number = self.last(reviewer) if number is None else number
+        if number is None:
+            return None
+        pair = self.find(number)
+        for vote in self._list_votes(check_reviewer(reviewer)):
+            if (vote.a, vote.b) == (pair.a, pair.b):
+                self._votes.remove(vote)
+        return number
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """That of the search that gave the probabilities; None: they come from elsewhere."""
+        file = self.folder / CALIBRATION
+        return calibrations.load(file)[0] if file.is_file() else None
+
+    def progress(self, reviewer: str) -> Progress:
+        return Progress(len(self.pairs), Counter(vote.verdict for vote in self._list_votes(check_reviewer(reviewer))))
+
+    def agreement(self) -> Agreement:
+        return measure_agreement(self._list_votes())
+
+    def list_votes(self) -> list[Vote]:
+        """Everybody's, of the pairs that are listed, oldest first."""
+        return self._list_votes()
+
+    def export_csv(self) -> str:
+        """Columns pair, a, b, reviewer, verdict, at."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("pair", "a", "b", "reviewer", "verdict", "at"))
+        writer.writerows(
+            (self._numbers[vote.a, vote.b], vote.a, vote.b, vote.reviewer, vote.verdict, vote.at)
+            for vote in self._list_votes()
+        )
+        return text.getvalue()
+
+    def _list_votes(self, reviewer: str | None = None) -> list[Vote]:
+        return [vote for vote in self._votes.read(reviewer) if (vote.a, vote.b) in self._numbers]
+
+    @cached_property
+    def _votes(self) -> VoteBook:
+        return VoteBook(self.folder / VOTES)
+
+    @cached_property
+    def _numbers(self) -> Mapping[tuple[str, str], int]:
+        return {(pair.a, pair.b): number for number, pair in enumerate(self.pairs, start=1)}
+
+    @cached_property
+    def _order(self) -> Sequence[int]:
+        numbers = range(1, len(self.pairs) + 1)
+        if self.order == "given":
+            return numbers
+        return sorted(numbers, key=lambda number: round(abs(self.pairs[number - 1].probability - 0.5), 6))

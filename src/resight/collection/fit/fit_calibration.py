@@ -1,0 +1,64 @@
+"""A calibration from pairs that the user knows.
+
+Either a CSV file with the columns query (path of an image), id (in the collection) and same (1 or 0), or the labels
+of the collection: every image is searched in the rest of it, and those with its label show the same thing.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from resight.collection import Collection
+from resight.collection.add import Progress
+from resight.collection.fit.fit_whitening import is_same
+from resight.data.truth_tables import read_table
+from resight.errors import InputError
+from resight.search import calibration
+
+CANDIDATES = 30
+Sample = tuple[calibration.Signals, bool]
+
+
+def fit_calibration(
+    collection: Collection, pairs: Path | None, progress: Progress | None = None
+) -> calibration.Calibration:
+    samples = _from_labels(collection, progress) if pairs is None else _from_file(collection, pairs, progress)
+    present = collection.pipeline.calibration
+    prior = calibration.choose(present.weights) if present else None  # the shipped one, whatever was fitted before
+    return calibration.fit(list(samples), prior)
+
+
+def _from_labels(collection: Collection, progress: Progress | None) -> Iterator[Sample]:
+    labels = {record.id: record.attributes.get("label") for record in collection.records()}
+    labelled = [record for record in collection.records() if labels[record.id] is not None]
+    if not labelled:
+        raise InputError(
+            "no image of the collection has a label",
+            expected="labels (the same thing has the same label), or --pairs",
+            actual=f"{len(labels)} images without one",
+            fix="give --pairs FILE, or index a manifest with the column label",
+        )
+    for done, record in enumerate(labelled, start=1):
+        ranking = collection.ask(record.ref, k=CANDIDATES).ranking
+        for name in ranking.ids:
+            if name != record.id and labels[name] is not None:
+                yield ranking.signals[name], labels[name] == labels[record.id]
+        if progress:
+            progress(done, len(labelled))
+
+
+def _from_file(collection: Collection, path: Path, progress: Progress | None) -> Iterator[Sample]:
+    known = _read(path)
+    for done, (query, truths) in enumerate(known.items(), start=1):
+        ranking = collection.ask(query, k=max(CANDIDATES, len(truths))).ranking
+        for name in ranking.ids:
+            if name in truths:
+                yield ranking.signals[name], truths[name]
+        if progress:
+            progress(done, len(known))
+
+
+def _read(path: Path) -> dict[Path, dict[str, bool]]:
+    known: dict[Path, dict[str, bool]] = {}
+    for line, row in read_table(path, ("query", "id", "same"), "name the columns in the first line"):
+        known.setdefault(path.parent / row["query"], {})[row["id"]] = is_same(row["same"], path, line)
+    return known

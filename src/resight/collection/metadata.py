@@ -1,0 +1,179 @@
+"""`collection.json`: what a collection is. Written once and last, when the collection is made; it may lie elsewhere.
+
+{"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
+"""
+
+import hashlib
+import json
+import shutil
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from resight import plugins
+from resight import recipe as recipes
+from resight.collection import location
+from resight.encode import models
+from resight.errors import CollectionError, StorageError, VersionMismatch
+from resight.files.lock import NAME as LOCK
+from resight.files.lock import writer_lock
+from resight.files.remote import is_remote, to_url
+from resight.recipe.tables import read_branch, write_branch
+from resight.types import Branch, Choice, Recipe
+
+FILE = "collection.json"
+FILES = "files"  # copies of code books and weights that the recipe names
+OWN = frozenset({FILE + ".tmp", FILES, LOCK, "images.lance"})
+FORMAT = 1
+READABLE = (1,)  # the last two formats, as soon as there are two
+
+
+@dataclass(frozen=True)
+class Description:
+    recipe: Recipe
+    spaces: tuple[str, ...]
+    created: str
+    format: int = FORMAT
+
+
+def read(folder: Path) -> Description:
+    path = folder / FILE
+    try:
+        table: dict[str, Any] = json.loads(location.read_file(folder, FILE).decode("utf-8"))
+        version = int(table["format"])
+    except FileNotFoundError as error:
+        raise CollectionError(
+            f"there is no collection at {to_url(folder)}",
+            expected=f"a folder that holds {FILE}",
+            actual=f"a folder without {FILE}" if folder.exists() else "no such folder",
+            fix="check the path, or make one with `resight index PHOTOS --into COLLECTION`",
+        ) from error
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise _damaged(path, error) from error
+    if version not in READABLE:
+        raise VersionMismatch(
+            f"{folder} is a collection of another format",
+            expected=f"format {' or '.join(map(str, READABLE))}",
+            actual=f"format {version}, made by {table.get('made_by', 'an unknown version')}",
+            fix="update resight" if version > FORMAT else "index the images again into a new collection",
+        )
+    try:
+        recipe = _locate(recipes.parse(table["recipe"]), folder)
+        return Description(recipe, tuple(table["spaces"]), str(table["created"]), version)
+    except (KeyError, TypeError) as error:
+        raise _damaged(path, error) from error
+
+
+def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Callable[[], object]) -> Description:
+    """Make a collection: its store and its files first, its description last, so that it is whole or not there."""
+    try:
+        _refuse_others(folder)
+        if not is_remote(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with writer_lock(location.find_home(folder)):
+            if location.is_there(folder, FILE):  # another process was faster
+                return read(folder)
+            # What a process left that was killed while it made the collection. Elsewhere it may be another machine's
+            # which is just making it, and an empty table of the same layout serves as well.
+            for name in frozenset() if is_remote(folder) else OWN - {LOCK}:
+                shutil.rmtree(folder / name, ignore_errors=True)
+            make_store()
+            description = Description(_adopt(recipe, folder), spaces, datetime.now(UTC).isoformat(timespec="seconds"))
+            _write(folder, description)
+            return read(folder)
+    except OSError as error:
+        raise StorageError(
+            f"cannot make a collection at {to_url(folder)}",
+            expected="a folder that can be written to, on a disk with space left",
+            actual=str(error),
+            fix="check permissions and free space, or choose another place",
+        ) from error
+
+
+def _refuse_others(folder: Path) -> None:
+    """Before anything is written: a folder that holds something else is not ours to use."""
+    others = location.list_others(folder, OWN)
+    if others:
+        raise CollectionError(
+            f"{to_url(folder)} is not a collection and not empty",
+            expected="a new or empty folder",
+            actual=f"a folder with {', '.join(others[:3])}{' …' if len(others) > 3 else ''} and no {FILE}",
+            fix="choose another name, e.g. photos.resight",
+        )
+
+
+def _adopt(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe with copies of the files that it names, so that the collection does not depend on them."""
+
+    def keep(package: str, choice: Choice) -> Choice:
+        hints = typing.get_type_hints(plugins.find(package, choice.name).Config)
+        settings = dict(choice.settings)
+        for name, value in choice.settings.items():
+            if Path in (hints[name], *typing.get_args(hints[name])) and value is not None:
+                data = Path(value).read_bytes()
+                settings[name] = f"{FILES}/{hashlib.sha256(data).hexdigest()[:12]}{Path(value).suffix}"
+                location.write_file(folder, settings[name], data)
+        return replace(choice, settings=_change_parts(settings, keep))
+
+    return replace(recipe, branches=tuple(_change(models.resolve_branch(part), keep) for part in recipe.branches))
+
+
+def _locate(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe with the collection's own files where they are now."""
+
+    def find(package: str, choice: Choice) -> Choice:  # noqa: ARG001 - the same for every package
+        own = {
+            name: str(location.fetch(folder, value))
+            for name, value in choice.settings.items()
+            if isinstance(value, str) and value.startswith(f"{FILES}/")
+        }
+        return replace(choice, settings=_change_parts({**choice.settings, **own}, find))
+
+    return replace(recipe, branches=tuple(_change(branch, find) for branch in recipe.branches))
+
+
+def _change(branch: Branch, change: Callable[[str, Choice], Choice]) -> Branch:
+    return replace(
+        branch,
+        encoder=change("resight.encode.backbones", branch.encoder),
+        descriptor=change("resight.encode.descriptors", branch.descriptor),
+        transforms=tuple(change("resight.encode.transforms", choice) for choice in branch.transforms),
+        regions=branch.regions and change("resight.encode.descriptors.regions", branch.regions),
+        query_regions=branch.query_regions and change("resight.encode.descriptors.regions", branch.query_regions),
+    )
+
+
+def _change_parts(settings: Mapping[str, Any], change: Callable[[str, Choice], Choice]) -> dict[str, Any]:
+    """A setting may itself hold branches, as the parts of the encoder `fused` do."""
+    return {
+        name: [write_branch(_change(read_branch(part), change)) for part in value] if _holds_branches(value) else value
+        for name, value in settings.items()
+    }
+
+
+def _holds_branches(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(part, Mapping) and "encoder" in part for part in value)
+
+
+def _write(folder: Path, description: Description) -> None:
+    table = {
+        "format": FORMAT,
+        "recipe": recipes.to_table(description.recipe),
+        "spaces": list(description.spaces),
+        "created": description.created,
+        "made_by": f"resight {metadata.version('resight')}",
+    }
+    location.write_file(folder, FILE, f"{json.dumps(table, indent=1, default=str)}\n".encode())
+
+
+def _damaged(path: Path, error: Exception) -> CollectionError:
+    return CollectionError(
+        f"{path} cannot be read",
+        expected="the description of a collection, as JSON",
+        actual=f"{type(error).__name__}: {error}",
+        fix="restore it from a backup, or index the images again into a new collection",
+    )

@@ -1,0 +1,94 @@
+"""Read one image: `read` takes a file, `read_bytes` takes an upload; both return a Picture.
+
+A file may lie elsewhere (resight.files.remote). It is read once: its bytes are hashed and then decoded from memory.
+Only regular files are opened, so a named pipe or a device never blocks. Every failure is an ImageError whose `problem`
+names path and reason; a store that cannot be reached is not about one image and stays an InputError.
+"""
+
+import hashlib
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from resight.data.decode import MAX_PIXELS, Decoded, decode
+from resight.errors import BoxError, ImageError
+from resight.files import remote
+from resight.types import ImageRef, Picture
+
+SUFFIXES = frozenset(
+    [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm", ".jp2"]
+)
+MAX_BYTES = 2 * 1024**3
+
+
+def read(ref: ImageRef, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
+    """The image at `ref.path`, upright; `ref.box` does not crop it."""
+    data, modified_ns = read_file(ref.path)
+    decoded = decode(data, str(ref.path), max_side, max_pixels)
+    return _assemble(ref, data, decoded, modified_ns)
+
+
+def read_bytes(data: bytes, id: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
+    """The image in `data`, such as an upload; messages call it `id`."""
+    return _assemble(ImageRef(id, Path(id)), data, decode(data, id, max_side, max_pixels), 0)
+
+
+def read_file(path: Path) -> tuple[bytes, int]:
+    """All bytes of a regular file, and when it was last changed (ns)."""
+    try:
+        if remote.is_remote(path):
+            return _read_remote(path)
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise _refuse(path, "it is not a regular file", "a pipe, a socket or a device")
+            if status.st_size > MAX_BYTES:
+                raise _refuse(path, "the file is too large", f"{status.st_size:,} bytes")
+            return file.read(), status.st_mtime_ns
+    except FileNotFoundError as error:
+        raise _refuse(path, "there is no such file", "nothing at that path") from error
+    except IsADirectoryError as error:
+        raise _refuse(path, "it is a folder", "a folder") from error
+    except PermissionError as error:
+        raise _refuse(path, "permission denied", str(error)) from error
+    except (OSError, ValueError) as error:
+        raise _refuse(path, getattr(error, "strerror", None) or str(error), str(error)) from error
+
+
+def reason(error: ImageError | BoxError, path: Path) -> str:
+    """Why an image was refused, without the path that a list names anyway."""
+    return error.problem.removeprefix(f"cannot read {path}: ")
+
+
+def _read_remote(path: Path) -> tuple[bytes, int]:
+    # In this order: what changes in between has another stamp than the one that is kept, and is read again next time.
+    status = remote.look_up(path)
+    if status is None:
+        raise FileNotFoundError(path)
+    if status.size > MAX_BYTES:
+        raise _refuse(path, "the file is too large", f"{status.size:,} bytes")
+    return remote.read_place(path), status.modified_ns
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _assemble(ref: ImageRef, data: bytes, decoded: Decoded, modified_ns: int) -> Picture:
+    said = ref.unsaid.union(ref.attributes)
+    if decoded.position and not {"lat", "lon"} & said:
+        lat, lon = decoded.position
+        ref = replace(ref, attributes={**ref.attributes, "lat": lat, "lon": lon})
+    if decoded.heading is not None and "heading" not in said:
+        ref = replace(ref, attributes={**ref.attributes, "heading": decoded.heading})
+    return Picture(ref, decoded.pixels, decoded.size, hashlib.sha256(data).hexdigest(), len(data), modified_ns)
+
+
+def _refuse(path: Path, reason: str, actual: str) -> ImageError:
+    return ImageError(
+        f"cannot read {path}: {reason}",
+        expected=f"a readable file of at most {MAX_BYTES:,} bytes",
+        actual=actual,
+        fix="check the path and who may read it",
+    )

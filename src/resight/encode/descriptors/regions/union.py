@@ -1,0 +1,56 @@
+"""Several region sources together, e.g. a grid for the whole image and saliency for what stands out.
+
+In: a picture. Out: the proposals of all sources, one source after the other, near-duplicates merged (the one of the
+earlier source stays). The scores of two sources cannot be compared, so that the n-th best of every source scores 1 / n:
+with `most`, the sources take turns.
+
+    regions = { name = "joined", sources = ["saliency", { name = "grid", level = 1 }], most = 20 }
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from resight.encode.descriptors import regions
+from resight.encode.regions import Proposals, join, limit
+from resight.errors import RecipeError
+from resight.plugins import check_range
+from resight.types import Choice, FloatArray, Picture
+
+
+@dataclass(frozen=True)
+class Config:
+    sources: tuple[Choice, ...] = ()
+    most: int | None = None  # None: as many as the sources give
+
+    def __post_init__(self) -> None:
+        check_range("most", 1 if self.most is None else self.most, 1)
+        if not self.sources:
+            raise RecipeError(
+                "there are no region sources to join",
+                expected="sources = [ … ], one or more",
+                actual="none",
+                fix='e.g. sources = ["grid", "saliency"]',
+            )
+
+
+def build(config: Config) -> "Joined":
+    return Joined(config)
+
+
+class Joined:
+    def __init__(self, config: Config) -> None:
+        self._sources = [regions.build(choice.name, **choice.settings) for choice in config.sources]
+        self._most = config.most
+        self.fingerprint = f"joined({' + '.join(part.fingerprint for part in self._sources)}, most={config.most})"
+        self.finest = max(part.finest for part in self._sources)
+
+    def propose(self, picture: Picture) -> Proposals:
+        parts = [source.propose(picture) for source in self._sources]
+        return limit(join([Proposals(part.boxes, score_places(part.scores)) for part in parts]), self._most)
+
+
+def score_places(scores: FloatArray) -> FloatArray:
+    """1 / place of each score, the highest in the first; of equals the earlier comes first."""
+    places = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
+    return np.asarray(1 / (1 + places), np.float32)

@@ -1,0 +1,208 @@
+"""A checkpoint of one's own, put into a network.
+
+In: a file (.safetensors, or .pth, .pt, .bin read with weights_only, so that nothing in it is run) and a network.
+Out: the network with those weights, or an error that names the keys and shapes that do not fit. What training wraps
+around a state dict is taken off: the keys "state_dict", "model", "teacher", …, and whatever stands before the
+network's own names, such as "module.backbone."; of several copies of the network a teacher or average is preferred.
+Heads that the network does not have are left out.
+
+Tensors in, a .safetensors file out; what the disk refuses is an OSError, as with any other file.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from resight.errors import RecipeError
+
+WRAPPERS = (
+    "state_dict_ema",
+    "model_ema",
+    "ema",
+    "teacher",
+    "state_dict",
+    "model_state_dict",
+    "model",
+    "network",
+    "student",
+)
+PREFERRED = ("teacher", "ema")  # in the prefix of a copy of the network
+# Parts of names by which the two libraries' state dicts are told apart.
+NAMINGS = {
+    "transformers": ("encoder.layer.", "encoder.layers.", "vision_model.", "embeddings.", "layer.0.attention."),
+    "timm": ("blocks.0.", "patch_embed.", "stages.0.blocks.", "layer1.0."),
+}
+SHOWN = 4
+State = dict[str, torch.Tensor]
+Shape = Sequence[int]
+
+
+def load_weights(
+    module: torch.nn.Module,
+    path: Path,
+    *,
+    spare: Iterable[str] = (),
+    optional: Iterable[str] = (),
+    adapt: Callable[[State], State] | None = None,
+) -> None:
+    """Fill `module` from a file.
+
+    `spare` are beginnings of keys that a file may have and the network need not; `optional` those that the network
+    has and a file need not; `adapt` changes the state before its shapes are compared.
+    """
+    known = module.state_dict()
+    wanted = {name: tensor for name, tensor in known.items() if not name.endswith("num_batches_tracked")}
+    found = unwrap(read(path), path)
+    state = take_out(found, set(known), tuple(spare))
+    if adapt is not None:
+        state = adapt(state)
+    missing = [name for name in wanted if name not in state and not name.startswith(tuple(optional))]
+    unknown = [name for name in state if name not in known and not name.startswith(tuple(spare))]
+    bent = [name for name in wanted if name in state and state[name].shape != wanted[name].shape]
+    if missing or unknown or bent:
+        raise refuse_misfit(
+            path.name,
+            {name: wanted[name].shape for name in missing},
+            {name: (state[name].shape, wanted[name].shape) for name in bent},
+            {name: state[name].shape for name in unknown},
+            advise(found, known),
+        )
+    module.load_state_dict({name: tensor for name, tensor in state.items() if name in wanted}, strict=False)
+
+
+def refuse_misfit(
+    file: str,
+    missing: Mapping[str, Shape],
+    bent: Mapping[str, tuple[Shape, Shape]],
+    unknown: Mapping[str, Shape | None],
+    fix: str,
+) -> RecipeError:
+    """`bent` are the shapes in the file and in the network."""
+    wanted = [*missing.items(), *((name, own) for name, (_, own) in bent.items())]
+    parts = (
+        _list("missing", list(missing)),
+        _list("of another shape", [f"{name} {_shape(given)}" for name, (given, _) in bent.items()]),
+        _list(
+            "not in the network",
+            [name + (f" {_shape(shape)}" if shape is not None else "") for name, shape in unknown.items()],
+        ),
+    )
+    return RecipeError(
+        f"the weights in {file} do not fit this network",
+        expected=_list("keys", [f"{name} {_shape(shape)}" for name, shape in wanted]) or "no other keys",
+        actual="; ".join(part for part in parts if part),
+        fix=fix,
+    )
+
+
+def read(path: Path) -> Mapping[str, object]:
+    try:
+        # Training scripts save their options beside the weights: a plain holder of values.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            found = (
+                load_file(path)
+                if path.suffix == ".safetensors"
+                else torch.load(path, map_location="cpu", weights_only=True)
+            )
+    except FileNotFoundError as error:
+        raise RecipeError(
+            f"there are no weights {path}",
+            expected="a .safetensors or .pth file",
+            actual="no such file",
+            fix="check the setting `weights`",
+        ) from error
+    except Exception as error:  # a damaged file may fail in any way at all while it is unpickled
+        raise RecipeError(
+            f"cannot read the weights {path}",
+            expected="a .safetensors file, or a .pth file that holds tensors alone",
+            actual=f"{type(error).__name__}: {error}".partition("\n")[0],
+            fix="check the path; save a state dict of tensors, best as .safetensors",
+        ) from error
+    if not isinstance(found, Mapping):
+        raise RecipeError(
+            f"{path.name} holds no state dict",
+            expected="a table of tensors by name",
+            actual=type(found).__name__,
+            fix="save the network's state dict",
+        )
+    return found
+
+
+def unwrap(found: Mapping[str, object], path: Path) -> State:
+    """The table of tensors inside what training saves."""
+    for key in WRAPPERS:
+        inner = found.get(key)
+        if isinstance(inner, Mapping) and inner:
+            return unwrap(inner, path)
+    state = {str(name): value for name, value in found.items() if isinstance(value, torch.Tensor)}
+    if not state:
+        raise RecipeError(
+            f"{path.name} holds no tensors",
+            expected=f"tensors by name, at the top or below one of {', '.join(WRAPPERS)}",
+            actual=_list("keys", [str(name) for name in found]) or "nothing",
+            fix="save the network's state dict",
+        )
+    return state
+
+
+def take_out(state: State, known: set[str], spare: tuple[str, ...] = ()) -> State:
+    """The network's part of a state, under the network's own names.
+
+    What lies outside that part stays, under its full name, unless it is another copy of the network or spare.
+    """
+    counts = Counter(name.removesuffix(ending) for name in state for ending in _list_endings(name) if ending in known)
+    if not counts:
+        return state
+    prefix = max(counts, key=lambda one: (counts[one], any(word in one for word in PREFERRED), -len(one)))
+    inside = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+    outside = {
+        name: tensor
+        for name, tensor in state.items()
+        if not name.startswith(prefix)
+        and not any(ending in known or ending.startswith(spare) for ending in _list_endings(name))
+    }
+    return {**outside, **inside}
+
+
+def advise(state: State, known: Iterable[str]) -> str:
+    given, own = find_library(state), find_library(known)
+    if given is not None and own is not None and given != own:
+        return f"their names are those of {given}: use the encoder {given!r} with the model that they were trained for"
+    return "choose the model that they were trained for (resight encoders lists them)"
+
+
+def find_library(names: Iterable[str]) -> str | None:
+    """Whose naming most of the names have."""
+    counts = Counter(
+        library for name in names for library, parts in NAMINGS.items() if any(part in name for part in parts)
+    )
+    return max(counts, key=lambda library: counts[library]) if counts else None
+
+
+def _list_endings(name: str) -> Iterator[str]:
+    """The name without its first 0, 1, 2, … parts."""
+    parts = name.split(".")
+    for start in range(len(parts)):
+        yield ".".join(parts[start:])
+
+
+def _shape(shape: Shape) -> str:
+    return "×".join(map(str, shape)) or "one number"
+
+
+def _list(title: str, names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{title} {', '.join(names[:SHOWN])}{more}" if names else ""
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, header: Mapping[str, str]) -> None:
+    try:
+        save_file(dict(tensors), path, metadata=dict(header))
+    except SafetensorError as error:  # which hides what the system said
+        raise OSError(str(error)) from error

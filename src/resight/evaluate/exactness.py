@@ -1,0 +1,215 @@
+"""What a collection is asked with, where two ways to answer are compared: images, or a sample of its own.
+
+In: a collection, one of its branches, and queries or how many of its images. Out: rows of that branch, each with the id
+of the image where it is one of the collection, so that it can be left out of its own answer.
+
+How often the unproven answer of the index `late` is the exact one, measured on one's own images.
+
+In: a collection, and queries or a sample of its own images. Out: the share of queries whose first r answers are the
+exact ones in the exact order, for r = 1 … k, and what the proof costs. An image of the collection that serves as a
+query is left out of both answers.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+
+from resight.collection import Collection
+from resight.collection.add import Progress, count_images, list_refs
+from resight.data import image_files
+from resight.errors import BoxError, ImageError, InputError, RecipeError
+from resight.index._segments import JoinedSearcher
+from resight.index.maxsim import LateSearcher
+from resight.search.locate_boxes import split
+from resight.search.pipeline import choose_depth
+from resight.search.shortlist import Shortlister
+from resight.types import Descriptors, ImageRef, Skipped
+
+Question = tuple[Descriptors, str | None]
+
+
+def list_questions(
+    collection: Collection, branch: int, queries: Sequence[str | Path], sample: int, seed: int
+) -> Iterator[Question | Skipped]:
+    """queries: images, folders or manifests; without any, `sample` images of the collection that have rows."""
+    if queries:
+        refs = (ref for source in queries for ref in list_refs(source))
+        return (ref if isinstance(ref, Skipped) else _encode(collection, branch, ref, None) for ref in refs)
+    ids = sorted(record.id for record in collection.records())
+    chosen = [ids[row] for row in np.random.default_rng(seed).permutation(len(ids))[:sample]]
+    if collection.recipe.branches[branch].regions is None:
+        stored = split(collection.descriptors(branch, chosen))
+        return ((image, image.ids[0]) for image in stored if len(image))
+    # stored are the rows of the regions, and a query is whole
+    return (_encode(collection, branch, record.ref, record.id) for record in collection.records(chosen))
+
+
+def _encode(collection: Collection, branch: int, ref: ImageRef, own: str | None) -> Question | Skipped:
+    try:
+        return collection.encode_query(ref).descriptors[branch], own
+    except (ImageError, BoxError) as error:
+        return Skipped(str(ref.path), image_files.reason(error, ref.path))
+
+
+DEVIATIONS = 1.959963984540054  # 95 % of a normal distribution lie within so many
+
+
+@dataclass(frozen=True)
+class Share:
+    """So many queries have the exact answer down to `rank`."""
+
+    rank: int
+    same: int
+    rate: float
+    low: float  # 95 % interval
+    high: float
+
+
+@dataclass(frozen=True)
+class IdentityReport:
+    branch: str  # what its score is called
+    way: str  # what gives the unproven answer
+    images: int
+    queries: int
+    depth: int  # of the shortlists that were timed
+    ranks: tuple[Share, ...]  # 1 … k; the last one is about the whole answer
+    proven_seconds: float  # median of a shortlist
+    unproven_seconds: float
+    rescored: float  # median of the images that a proof scored in full precision
+    most_rescored: int
+    skipped: tuple[Skipped, ...]  # queries that cannot be read
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One query asked both ways."""
+
+    agreed: int  # ranks from the first on that hold the same image
+    rescored: int
+    proven_seconds: float
+    unproven_seconds: float
+
+
+def measure_identity(
+    collection: Collection,
+    queries: Sequence[str | Path] = (),
+    k: int = 10,
+    *,
+    sample: int = 200,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> IdentityReport:
+    """queries: images, folders or manifests; without any, `sample` images of the collection take their place."""
+    part, searcher = find_late(collection)
+    depth = choose_depth(collection.pipeline, k)
+    k = min(k, len(collection) - (0 if queries else 1))
+    if k < 1 or sample < 1:
+        raise InputError(
+            "there is nothing to compare",
+            expected="k and sample of 1 or more, and at least two images",
+            actual=f"{len(collection)} images, k = {k}, sample = {sample}",
+        )
+    total = count_images(queries) if queries else min(sample, len(collection))
+    found: list[Comparison] = []
+    skipped: list[Skipped] = []
+    for done, query in enumerate(list_questions(collection, part.branch, queries, sample, seed), start=1):
+        if isinstance(query, Skipped):
+            skipped.append(query)
+        else:
+            found.append(_compare(searcher, *query, depth, k, proof_first=done % 2 == 0))
+        if progress:
+            progress(done, total)
+    if not found:
+        raise InputError(
+            "there is no query to measure with",
+            expected="at least one image that has tokens",
+            actual=f"{len(skipped)} that cannot be read" if skipped else "none",
+            fix="give others",
+        )
+    return IdentityReport(
+        branch=part.name,
+        way=searcher.way,
+        images=len(collection),
+        queries=len(found),
+        depth=depth,
+        ranks=tuple(share(rank, sum(one.agreed >= rank for one in found), len(found)) for rank in range(1, k + 1)),
+        proven_seconds=statistics.median(one.proven_seconds for one in found),
+        unproven_seconds=statistics.median(one.unproven_seconds for one in found),
+        rescored=statistics.median(one.rescored for one in found),
+        most_rescored=max(one.rescored for one in found),
+        skipped=tuple(skipped),
+    )
+
+
+def share(rank: int, same: int, total: int) -> Share:
+    """With the interval of E. B. Wilson (1927), which makes sense for 0 and for all, too."""
+    rate, spread = same / total, DEVIATIONS**2 / total
+    middle = (rate + spread / 2) / (1 + spread)
+    half = DEVIATIONS / (1 + spread) * math.sqrt(rate * (1 - rate) / total + spread / (4 * total))
+    return Share(rank, same, rate, max(middle - half, 0.0), min(middle + half, 1.0))
+
+
+def find_late(collection: Collection) -> tuple[Shortlister, LateSearcher]:
+    """The first branch that can answer with proof and without."""
+    parts = collection.pipeline.shortlisters
+    for part in parts:
+        searcher = part.searcher
+        if isinstance(searcher, JoinedSearcher):
+            searcher = collection.searcher(part.branch, whole=True)
+        if isinstance(searcher, LateSearcher):
+            own = collection.recipe.branches[part.branch].index is not None
+            _check(searcher, f"branches.{part.branch}.index" if own else "index")
+            return part, searcher
+    names = [(branch.index or collection.recipe.index).name for branch in collection.recipe.branches if branch.weight]
+    raise RecipeError(
+        f"{collection.path} has no answer that could be proven",
+        expected='a branch of tokens whose index is "late"',
+        actual=", ".join(f"{part.name} by {name}" for part, name in zip(parts, names, strict=True)),
+        fix="index the images with such a recipe, e.g. --encoder gardens_point_tokens; if their branch has tokens "
+        "already, add --set index=late",
+    )
+
+
+def _check(searcher: LateSearcher, setting: str) -> None:
+    if not searcher.can_prove:
+        raise RecipeError(
+            "no tokens are kept that could say what is exact",
+            expected='keep = "fp32" or keep = "fp16"',
+            actual='keep = "none"',
+            fix=f"add --set {setting}.keep=fp32",
+        )
+    if not searcher.is_compressed:
+        raise RecipeError(
+            "there is nothing to measure: tokens are compared as they are, so every answer is exact",
+            expected="codes or a cascade",
+            actual=searcher.way,
+            fix=f"add --set {setting}.kind=int8, --set {setting}.kind=pq or --set {setting}.cascade=true",
+        )
+
+
+def _compare(
+    searcher: LateSearcher, query: Descriptors, own: str | None, depth: int, k: int, *, proof_first: bool
+) -> Comparison:
+    """own: an image that both answers leave out. The second to be asked finds warm caches, so they take turns."""
+    depth += own is not None
+    times: dict[bool, float] = {}
+    answers: dict[bool, list[str]] = {}
+    rescored = 0
+    for proven in (proof_first, not proof_first):
+        started = time.perf_counter()
+        if proven:
+            ranking, certificate = searcher.prove(query, depth)
+            rescored = certificate.rescored if certificate else 0
+        else:
+            ranking = searcher.approximate(query, depth)
+        times[proven] = time.perf_counter() - started
+        answers[proven] = [name for name in ranking.ids if name != own][:k]
+    pairs = zip_longest(answers[True], answers[False])
+    agreed = next((rank for rank, (exact, rough) in enumerate(pairs) if exact != rough), k)
+    return Comparison(agreed, rescored, times[True], times[False])

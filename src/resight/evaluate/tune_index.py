@@ -1,0 +1,251 @@
+"""Which index is small and fast enough, and still good? Every point of a grid measured beside the exact one.
+
+In: a recipe and its data set (`tune`), or a collection without truth (`tune_collection`). Out: a Comparison with a row
+a point: quality, bytes, seconds to build, ms a query, and whether it is on the Pareto front (no other is at least as
+good, as small and as fast, and better in one of them). Rows are encoded once, and all points take turns on each query.
+
+With truth, quality is the recipe's metric over the first `depth` images: all images could not be asked for without
+looking into every list. Without, it is the share of the exact answer's first k images that are found.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from resight.collection import Collection
+from resight.collection.add import Progress, count_images
+from resight.encode.feature_cache import FeatureCache
+from resight.errors import InputError
+from resight.evaluate import judge_all
+from resight.evaluate.comparison import (
+    Absent,
+    Comparison,
+    Fact,
+    Row,
+    average,
+    choose_cheapest,
+    choose_metric,
+    median_seconds,
+    say_milliseconds,
+    say_share,
+)
+from resight.evaluate.evaluate import Bench, Way, load_dataset, measure, prepare
+from resight.evaluate.exactness import list_questions
+from resight.evaluate.index_grid import Grid, Point, build_points, choose_index, find_branch
+from resight.evaluate.report_table import BYTES
+from resight.evaluate.results import JudgedQuery, RunResult
+from resight.types import Choice, Descriptors, Judgement, Recipe, Skipped
+
+DEPTH = 100
+SAMPLE = 200
+LOSS = 0.05
+
+
+def tune(
+    recipe: Recipe,
+    root: Path,
+    grid: Grid,
+    *,
+    branch: int | None = None,
+    depth: int = DEPTH,
+    metric: str = "",
+    loss: float = LOSS,
+    keep: Path | None = None,
+    cache: FeatureCache | None = None,
+    progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Measure the grid on the recipe's data set; `loss` is the share of the best value that may be lost."""
+    position = find_branch(recipe, branch)
+    judged = choose_metric(recipe, metric)
+    own = recipe.branches[position].index or recipe.index
+    match = {key: value for key, value in own.settings.items() if key == "match"}
+    exact = choose_index(recipe, position, Choice("exact", match))
+    with (
+        tempfile.TemporaryDirectory(prefix="resight-tune-") as scratch,
+        prepare(exact, load_dataset(recipe, root), keep=keep, cache=cache, progress=progress) as bench,
+    ):
+        collection = Collection(bench.collection.path, bench.collection.description, recipe)
+        points, refused = build_points(collection, position, grid, Path(scratch), tell)
+        ways = [_find_way(bench, recipe, position, point, depth) for point in points]
+        results = measure(bench, ways, progress=progress)
+        note = f"every search is for the first {depth:,} images: a positive beyond them was not found"
+        return _compare(recipe, position, points, refused, results, judged, loss, note)
+
+
+def tune_collection(
+    collection: Collection,
+    queries: Sequence[str | Path],
+    grid: Grid,
+    *,
+    branch: int | None = None,
+    k: int = 10,
+    sample: int = SAMPLE,
+    seed: int = 0,
+    loss: float = LOSS,
+    progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Without truth: queries are images, folders or manifests, or `sample` images of the collection."""
+    position = find_branch(collection.recipe, branch)
+    k = min(k, len(collection) - (0 if queries else 1))
+    if k < 1:
+        raise InputError(
+            "there is nothing to compare",
+            expected="k of 1 or more, and at least two images",
+            actual=f"{len(collection)} images, k = {k}",
+        )
+    metric = f"recall_fraction@{k}"
+    total = count_images(queries) if queries else min(sample, len(collection))
+    with tempfile.TemporaryDirectory(prefix="resight-tune-") as scratch:
+        points, refused = build_points(collection, position, grid, Path(scratch), tell)
+        judged: list[list[JudgedQuery]] = [[] for _ in points]
+        skipped: list[str] = []
+        for done, question in enumerate(list_questions(collection, position, queries, sample, seed), start=1):
+            if isinstance(question, Skipped):
+                skipped.append(question.path)
+            elif len(question[0]):
+                for rows, result in zip(judged, ask_all(points, *question, k, metric, turn=done), strict=True):
+                    rows.append(result)
+            if progress:
+                progress(done, total)
+        results = [
+            RunResult(
+                choose_index(collection.recipe, position, point.choice),
+                collection.path.name,
+                len(collection),
+                (metric,),
+                {metric: f"Share of the exact answer's first {k} images that are among the first {k}."},
+                tuple(rows),
+                (),
+                0.0,
+            )
+            for point, rows in zip(points, judged, strict=True)
+        ]
+    if not results[0].queries:
+        raise InputError(
+            "there is no query to measure with",
+            expected="at least one image that has rows",
+            actual=f"{len(skipped)} that cannot be read" if skipped else "none",
+            fix="give others",
+        )
+    asked = "the queries" if queries else "images of the collection, each left out of its own answer"
+    note = f"{len(results[0].queries):,} questions: {asked}; quality is agreement with exact, not with truth"
+    return _compare(collection.recipe, position, points, refused, results, metric, loss, note)
+
+
+def ask_all(
+    points: Sequence[Point], rows: Descriptors, own: str | None, k: int, metric: str, turn: int = 0
+) -> list[JudgedQuery]:
+    """One query at every point, the first of which says what is right; `own` is left out of all answers."""
+    answers: dict[int, tuple[list[str], float]] = {}
+    for number in ((turn + step) % len(points) for step in range(len(points))):
+        started = time.perf_counter()
+        ranking = points[number].searcher.search(rows, k + (own is not None))
+        seconds = time.perf_counter() - started
+        answers[number] = [name for name in ranking.ids if name != own][:k], seconds
+    right = Judgement(dict.fromkeys(answers[0][0], 1))
+    judged = []
+    for number in range(len(points)):
+        ids, seconds = answers[number]
+        (values,) = judge_all([(ids, right, {})], (metric,))
+        judged.append(JudgedQuery(rows.ids[0], "", values, ids[0] if ids else "", None, seconds))
+    return judged
+
+
+def find_front(points: Sequence[tuple[float, ...]]) -> list[bool]:
+    """Whether each is on the Pareto front, where higher is better in every place."""
+
+    def beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+        return one != other and all(a >= b for a, b in zip(one, other, strict=True))
+
+    return [not any(beats(other, point) for other in points) for point in points]
+
+
+def write_line(recipe: Recipe, branch: int, choice: Choice) -> str:
+    """What to put into the recipe, as TOML."""
+    words = [f"{key} = {json.dumps(value)}" for key, value in choice.settings.items() if value is not None]
+    line = f'index = {{ name = "{choice.name}", {", ".join(words)} }}' if words else f'index = "{choice.name}"'
+    several = len(recipe.branches) > 1
+    return f"in branch {branch}, counted from 0: {line}" if several or recipe.branches[branch].index else line
+
+
+def _find_way(bench: Bench, recipe: Recipe, branch: int, point: Point, depth: int) -> Way:
+    pipeline = bench.collection.pipeline
+    parts = tuple(
+        replace(part, searcher=point.searcher) if part.branch == branch else part for part in pipeline.shortlisters
+    )
+    return Way(choose_index(recipe, branch, point.choice), replace(pipeline, shortlisters=parts), depth=depth)
+
+
+def _compare(
+    recipe: Recipe,
+    branch: int,
+    points: Sequence[Point],
+    refused: Sequence[Absent],
+    results: Sequence[RunResult],
+    metric: str,
+    loss: float,
+    note: str,
+) -> Comparison:
+    values = [average(result, metric) for result in results]
+    sizes = [point.bytes_in_memory for point in points]
+    times = [median_seconds(result) for result in results]
+    front = find_front([(value, -size, -cost) for value, size, cost in zip(values, sizes, times, strict=True)])
+    images = max(results[0].database, 1)
+    rows = tuple(
+        Row(point.label, _list_facts(point, images, sizes[0], on_front), result)
+        for point, on_front, result in zip(points, front, results, strict=True)
+    )
+    chosen = choose_cheapest(values, sizes, max(values), loss)
+    line = "" if chosen is None else write_line(recipe, branch, points[chosen].choice)
+    return Comparison(
+        title=f"{recipe.name}: {results[0].dataset}, {images:,} images, indexes by quality, bytes and time",
+        heading="index",
+        rows=rows,
+        reference=0,
+        metric=metric,
+        cells="share",
+        notes=(
+            note,
+            f"{BYTES}: what a search goes through in memory; on disk: all files of the index",
+            "smaller: how many times less memory than exact; front: no other is as good, as small and as fast",
+        ),
+        answer="" if chosen is None else _answer(points, values, times, images, metric, loss, chosen),
+        chosen=chosen,
+        settings={"loss": loss, "line": line},
+        absent=tuple(refused),
+        ranked=True,
+    )
+
+
+def _list_facts(point: Point, images: int, whole: int, on_front: bool) -> dict[str, Fact]:
+    memory, disk = point.bytes_in_memory / images, point.bytes_on_disk / images
+    smaller = whole / max(point.bytes_in_memory, 1)
+    return {
+        BYTES: Fact(memory, f"{memory:,.0f}"),
+        "on disk": Fact(disk, f"{disk:,.0f}"),
+        "smaller": Fact(smaller, f"{smaller:.1f} ×"),
+        "s to build": Fact(point.build_seconds, f"{point.build_seconds:.1f}"),
+        "front": Fact(float(on_front), "yes" if on_front else ""),
+    }
+
+
+def _answer(
+    points: Sequence[Point],
+    values: Sequence[float],
+    times: Sequence[float],
+    images: int,
+    metric: str,
+    loss: float,
+    chosen: int,
+) -> str:
+    sizes = [points[number].bytes_in_memory / images for number in (chosen, 0)]
+    return (
+        f"The smallest that loses at most {say_share(loss)} of the best {metric} is {points[chosen].label}: "
+        f"{values[chosen]:.4f} of {max(values):.4f}, {sizes[0]:,.0f} bytes an image in place of {sizes[1]:,.0f}, "
+        f"{say_milliseconds(times[chosen])} ms a query in place of {say_milliseconds(times[0])}."
+    )

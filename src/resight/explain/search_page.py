@@ -1,0 +1,241 @@
+"""One HTML page that shows what was found, where it is, and why.
+
+In: the query's and the answers' pixels with their Hit and Evidence. Out: the text of a page that stands alone:
+its pictures are data: URIs, it asks nothing of any server, and it can be read in full without script.
+Boxes and points are in pixels of the originals; pixels may be smaller than `size`, the original's width and height.
+"""
+
+import base64
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+import cv2
+import jinja2
+import numpy as np
+from markupsafe import Markup
+from PIL import Image
+
+from resight.explain.draw import Pixels, choose_pairs, draw_match, mark, overlay_heat
+from resight.explain.format import (
+    is_likely,
+    say_box,
+    say_chance,
+    say_origin,
+    say_score,
+    say_time,
+    say_value,
+    say_verdict,
+)
+from resight.explain.map import SCRIPT as MAP_SCRIPT
+from resight.explain.map import STYLE as MAP_STYLE
+from resight.explain.map import draw_answers
+from resight.explain.tiles import Tiles
+from resight.files.remote import to_url
+from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, TokenMatches
+
+THUMBNAIL = 640  # longest side, in pixels
+LINES = 60
+GEOMETRY = {"homography": "flat surface (a homography)", "fundamental": "solid scene (a fundamental matrix)"}
+
+
+@dataclass(frozen=True)
+class QueryView:
+    name: str
+    pixels: Pixels
+    size: tuple[int, int]
+    box: Box | None = None
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # lat, lon and heading, where known
+
+
+@dataclass(frozen=True)
+class HitView:
+    hit: Hit
+    pixels: Pixels
+    size: tuple[int, int]
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """One query with its answers in rank order."""
+
+    query: QueryView
+    hits: Sequence[HitView]
+    title: str = ""  # the query's name when empty
+    details: Mapping[str, Attribute] = field(default_factory=dict)  # what was searched, and how
+    seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
+    position: PositionEstimate | None = None  # where the query is, by the answers
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A picture as the template needs it."""
+
+    source: str  # data: URI
+    width: int  # of the picture
+    height: int
+    alt: str
+    size: tuple[int, int] = (0, 0)  # of the original, which `box` refers to
+    box: Box | None = None
+    region: Box | None = None  # that the box was found from
+    caption: str = ""
+    wide: bool = False  # two pictures side by side
+
+
+def render(
+    query: QueryView,
+    hits: Sequence[HitView],
+    title: str = "Search",
+    details: Mapping[str, Attribute] | None = None,
+    seconds: Mapping[str, float] | None = None,
+) -> str:
+    """The page of one search."""
+    return render_many(title, [Section(query, hits, details=details or {}, seconds=seconds or {})])
+
+
+def render_many(title: str, sections: Sequence[Section], tiles: Tiles | None = None) -> str:
+    """One page with several searches, one below the other. With `tiles`, the page asks their server for pictures."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["digest"] = _digest
+    template = environment.from_string((resources.files(__package__) / "search_page.html").read_text(encoding="utf-8"))
+    return template.render(
+        title=title,
+        sections=[_lay_out(section, number, tiles) for number, section in enumerate(sections, start=1)],
+        tile_server=tiles.origin if tiles else "",
+        map_style=Markup(MAP_STYLE),
+        map_script=Markup(MAP_SCRIPT),
+    )
+
+
+def _lay_out(section: Section, number: int, tiles: Tiles | None) -> dict[str, object]:
+    query = section.query
+    heading = section.title or query.name
+    hits = [view.hit for view in section.hits]
+    return {
+        "heading": heading,
+        "name": query.name if query.name != heading else "",
+        "query": _frame(query.pixels, query.size, query.box, f"Query: {query.name}"),
+        "details": {name: say_value(value) for name, value in section.details.items()}
+        | ({"Time": say_time(sum(section.seconds.values()))} if section.seconds else {})
+        | {stage.capitalize(): say_time(seconds) for stage, seconds in section.seconds.items()},
+        "likely": sum(is_likely(view.hit.probability) for view in section.hits),
+        "calibrated": any(view.hit.probability is not None for view in section.hits),
+        "map": draw_answers(hits, section.position, query.attributes, f"map-{number}", f"#answer-{number}-", tiles),
+        "cards": [_card(rank, view, section) for rank, view in enumerate(section.hits, start=1)],
+    }
+
+
+def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
+    hit, evidence = view.hit, view.evidence or Evidence("", view.hit.id)
+    box, region = hit.box or evidence.box, evidence.region
+    facts = {"Score": say_score(hit.score)}
+    if evidence.match:
+        tentative = f" of {evidence.match.tentative} matches" if evidence.match.tentative else ""
+        facts["Inliers"] = f"{evidence.match.inliers}{tentative}"
+    if box:
+        facts["Box"] = say_box(box)
+    if origin := say_origin(hit.located_by or evidence.located_by):
+        facts["Located by"] = origin
+    if region and region != box:
+        facts["Region"] = f"{say_box(region)}, dashed"
+    return {
+        "rank": rank,
+        "id": hit.id,
+        "path": to_url(hit.path) if str(hit.path) != hit.id else "",
+        "frame": _frame(view.pixels, view.size, box, f"Answer {rank}: {hit.id}", region),
+        "chance": say_chance(hit.probability),
+        "percent": f"{100 * min(max(hit.probability or 0.0, 0.0), 1.0):.1f}",
+        "verdict": say_verdict(hit.probability),
+        "likely": is_likely(hit.probability),
+        "calibrated": hit.probability is not None,
+        "facts": facts,
+        "attributes": {name: say_value(value) for name, value in hit.attributes.items()},
+        "stages": [(stage, say_score(score)) for stage, score in hit.stages.items()],
+        "figures": _figures(view, evidence, section.query),
+    }
+
+
+def _figures(view: HitView, evidence: Evidence, query: QueryView) -> list[Frame]:
+    """The pictures of the panel that says why."""
+    figures, small = [], shrink(view.pixels, THUMBNAIL)
+    if evidence.match:
+        match = evidence.match
+        picture = draw_match(shrink(query.pixels, THUMBNAIL), small, match, query.size, view.size, LINES)
+        shown = min(LINES, len(match.points))
+        caption = (
+            f"Query on the left, answer on the right. The lines are {shown} of {len(match.points)} "
+            f"pairs of points that agree with one {GEOMETRY.get(match.model, match.model)}."
+        )
+        figures.append(_figure(picture, f"Match lines between the query and {view.hit.id}", caption, wide=True))
+    if evidence.query_heat is not None:
+        caption = "Query: how well each part is found again in the answer. Dark is not at all, bright yellow is best."
+        heated = overlay_heat(shrink(query.pixels, THUMBNAIL), evidence.query_heat)
+        figures.append(_figure(heated, f"Heat map over the query: what {view.hit.id} has of it", caption))
+    if evidence.heat is not None:
+        caption = "Answer: where it resembles the query. Dark is not at all, bright yellow is best."
+        figures.append(_figure(overlay_heat(small, evidence.heat), f"Heat map over {view.hit.id}", caption))
+    if evidence.tokens is not None:
+        figures += _mark_both(view, query, evidence.tokens)
+    return figures
+
+
+def _mark_both(view: HitView, query: QueryView, tokens: TokenMatches) -> list[Frame]:
+    """Query and answer with the same number on parts that matched; nothing where none did."""
+    pairs = choose_pairs(tokens)
+    if not len(pairs):
+        return []
+    left = mark(shrink(query.pixels, THUMBNAIL), tokens.query_seeds[pairs[:, 0]], query.size)
+    right = mark(shrink(view.pixels, THUMBNAIL), tokens.image_seeds[pairs[:, 1]], view.size)
+    parts = "part" if len(pairs) == 1 else f"{len(pairs)} parts"
+    return [
+        _figure(
+            left, f"The query with the {parts} that matched best, numbered", f"Query: the {parts} that matched best."
+        ),
+        _figure(right, f"{view.hit.id} with what they matched", "Answer: what they matched, under the same numbers."),
+    ]
+
+
+def _frame(pixels: Pixels, size: tuple[int, int], box: Box | None, alt: str, region: Box | None = None) -> Frame:
+    """A thumbnail, and the parts of the boxes that lie inside its image."""
+    small = shrink(pixels, THUMBNAIL)
+    inside = _clip(box, size)
+    first = _clip(region, size) if region != box else None
+    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, size, inside, first)
+
+
+def _clip(box: Box | None, size: tuple[int, int]) -> Box | None:
+    if box is None:
+        return None
+    x0, x1 = np.clip((box[0], box[2]), 0.0, size[0]).tolist()
+    y0, y1 = np.clip((box[1], box[3]), 0.0, size[1]).tolist()
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def _figure(pixels: Pixels, alt: str, caption: str, wide: bool = False) -> Frame:
+    small = shrink(pixels, 2 * THUMBNAIL if wide else THUMBNAIL)
+    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, caption=caption, wide=wide)
+
+
+def _data_uri(pixels: Pixels) -> str:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "WEBP", quality=82)
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def shrink(pixels: Pixels, limit: int) -> Pixels:
+    """`pixels` with no side longer than `limit`; smaller ones as they are."""
+    scale = limit / max(pixels.shape[:2])
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale)))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _digest(text: str) -> str:
+    """The source expression by which the page's policy lets this very style or script run, and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

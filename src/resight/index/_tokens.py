@@ -1,0 +1,95 @@
+"""Tokens on their way into an index: gathered from the store, and which of them train its compression.
+
+Rows of the store, chunk by chunk → tokens with their numbers in the order of the ids, never all of them at once.
+
+Which images train product quantisation: a sample of those whose id matches a pattern.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.errors import RecipeError, SpaceMismatch
+from resight.index import Chunks
+from resight.index.rows.reservoir import Reservoir
+from resight.index.rows.row_files import join_ranges
+from resight.types import FloatArray, IntArray
+
+SAMPLE = 65_536  # as many as int8 and rq learn from
+
+
+@dataclass(frozen=True)
+class Contents:
+    ids: list[str]  # sorted
+    offsets: NDArray[np.int64]  # [N + 1]
+    dimensions: int
+    space: str
+    sample: FloatArray  # [at most SAMPLE, d]: tokens drawn at random from all of them
+
+
+def measure(chunks: Chunks) -> Contents:
+    """What the tokens are, without reading them all at once; rows that do not go together are refused."""
+    counts: dict[str, int] = {}
+    reservoir = Reservoir(SAMPLE)
+    shape: tuple[int, str] | None = None
+    for chunk in chunks():
+        if chunk.words is not None or chunk.vectors.dtype.kind != "f":
+            raise RecipeError(
+                "late interaction needs tokens",
+                expected="a descriptor such as aggregated or tokens",
+                actual="visual words" if chunk.words is not None else f"rows of {chunk.vectors.dtype}",
+                fix='choose index "inverted" for asmk, or another descriptor',
+            )
+        own = chunk.vectors.shape[1], chunk.space
+        shape = shape or own
+        if own != shape:
+            raise SpaceMismatch(
+                "the tokens are of two kinds",
+                expected=f"{shape[0]} dimensions, space {shape[1]!r}",
+                actual=f"{own[0]} dimensions, space {own[1]!r}",
+                fix="describe all images in one way, into a new collection",
+            )
+        reservoir.add(chunk.vectors)
+        counts |= zip(chunk.ids, np.bincount(chunk.owners, minlength=len(chunk.ids)).tolist(), strict=True)
+    ids = sorted(counts)
+    offsets = np.concatenate([[0], np.cumsum([counts[name] for name in ids])]).astype(np.int64)
+    return Contents(ids, offsets, *(shape or (1, "")), reservoir.take())
+
+
+def number_tokens(chunks: Chunks, contents: Contents) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+    """The tokens of each chunk [n, d], and their numbers [n] in the order of the ids."""
+    starts = dict(zip(contents.ids, contents.offsets.tolist(), strict=False))
+    for chunk in chunks():
+        if len(chunk.vectors):
+            begins = np.array([starts[name] for name in chunk.ids], np.int64)
+            yield join_ranges(begins, np.bincount(chunk.owners, minlength=len(chunk.ids))), chunk.vectors
+
+
+def read_tokens(chunks: Chunks, contents: Contents, rows: IntArray) -> FloatArray:
+    """The tokens of some numbers [s], sorted → [s, d] float32; a run through all chunks."""
+    wanted = np.empty((len(rows), contents.dimensions), np.float32)
+    for numbers, tokens in number_tokens(chunks, contents):
+        places = np.searchsorted(rows, numbers)
+        inside = rows[np.minimum(places, len(rows) - 1)] == numbers
+        wanted[places[inside]] = tokens[inside]
+    return wanted
+
+
+def choose_training(contents: Contents, pattern: str, most: int, seed: int) -> tuple[int, ...]:
+    """Rows of at most so many images that match and have tokens, in their order."""
+    matched = [row for row, name in enumerate(contents.ids) if fnmatchcase(name, pattern)]
+    usable = np.array([row for row in matched if contents.offsets[row] < contents.offsets[row + 1]], np.int64)
+    if len(usable) == 0:
+        raise RecipeError(
+            "there is no image to train product quantisation with",
+            expected=f"ids that match train_on = {pattern!r}, of images with tokens",
+            actual=f"{len(matched):,} of {len(contents.ids):,} match"
+            + (", none of them with tokens" if matched else f"; ids are like {', '.join(map(repr, contents.ids[:3]))}"),
+            fix="correct the pattern (* stands for any text, ? for any letter), or leave it out",
+        )
+    chosen = np.random.default_rng(seed).permutation(len(usable))[:most]
+    return tuple(np.sort(usable[chosen]).tolist())

@@ -1,0 +1,307 @@
+"""Late interaction: many tokens an image, packed for the kernels.
+
+Score: (1/Kq) Σ_i max_j ⟨q_i, x_j⟩ (MaxSim); an image without tokens scores 0. Three ways to answer:
+
+    exact      compressed codes choose what is scored again by the kept tokens; the answer is proven to be theirs
+    cascade    few dimensions or residual codes of every image → the codes of the best → the kept tokens of the best of
+               those, where any are kept; with residual codes, for collections that are larger than memory
+    neither    the codes alone
+
+The last two are faster and not proven; `resight identity` measures how often they give the exact answer. On disk:
+pack/ and, for a cascade, small/ (both mapped), and images.json. Rows lie in the order of the ids, so that equal scores
+come in that order too.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from resight import kernels, topk
+from resight.errors import CollectionError, RecipeError, SpaceMismatch
+from resight.index import Chunks
+from resight.index._tokens import Contents, choose_training, measure, number_tokens, read_tokens
+from resight.kernels import pack_files
+from resight.plugins import check_range
+from resight.types import Descriptors, FloatArray, IntArray, Ranking
+
+
+@dataclass(frozen=True)
+class Config:
+    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"
+    keep: Literal["fp32", "fp16", "none"] = "fp32"  # what exact answers are taken from
+    exact: bool | None = None  # None: wherever it can be proven
+    m: int = 0  # pq: parts of a token; 0: a quarter of the dimensions
+    bits: Literal[4, 8] = 4  # pq: of each part
+    train_images: int = 1000  # pq: at most so many train it …
+    train_on: str = "*"  # pq: … of those whose id matches
+    seed: int = 0  # pq: of that choice
+    cascade: bool = False
+    cascade_dims: int = 64  # of the first pass
+    cascade_books: int = 0  # of residual codes, which then are the first pass: so many bytes a token, see kernels/rq.py
+    cascade_keep: tuple[int, ...] = (1000, 30)  # images that get through the first and the second pass
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is something to take an exact answer from."""
+        return self.keep != "none" or self.kind in ("fp32", "fp16")
+
+    @property
+    def proves(self) -> bool:
+        return not self.cascade and self.kept and self.exact is not False
+
+
+def check_settings(config: Config) -> None:
+    check_range("m", config.m, 0, 1024)
+    check_range("train_images", config.train_images, 1, 10_000_000)
+    check_range("seed", config.seed, 0, 2**32)
+    check_range("cascade_dims", config.cascade_dims, 1, 1_000_000)
+    check_range("cascade_books", config.cascade_books, 0, 32)
+    for count in config.cascade_keep:
+        check_range("cascade_keep", count, 1, 1_000_000_000)
+    if len(config.cascade_keep) != 2 or config.cascade_keep[0] < config.cascade_keep[1]:
+        raise RecipeError(
+            "cascade_keep does not fit",
+            expected="two numbers, the second not larger: what the first pass keeps, and what the second keeps of it",
+            actual=str(list(config.cascade_keep)),
+            fix="e.g. cascade_keep = [1000, 30]",
+        )
+    # Whoever cuts tokens into parts means pq; nothing else would tell that it was forgotten.
+    alien = [
+        name for name in ("m", "bits", "train_images", "train_on") if getattr(config, name) != getattr(Config, name)
+    ]
+    if config.kind != "pq" and alien:
+        raise RecipeError(
+            f"{', '.join(alien)} would change nothing",
+            expected='kind = "pq", which these settings belong to',
+            actual=f'kind = "{config.kind}"',
+            fix=f'set kind = "pq", or leave out {", ".join(alien)}',
+        )
+    if config.exact and config.cascade:
+        raise RecipeError(
+            "a cascade cannot be exact",
+            expected="one of exact = true (proven) and cascade = true (faster, not proven)",
+            actual="both",
+            fix="leave out one of them, or set it to false",
+        )
+    if config.cascade_books and config.cascade_dims != Config.cascade_dims:
+        raise RecipeError(
+            "the first pass of the cascade is given twice",
+            expected="cascade_dims (few dimensions) or cascade_books (residual codes)",
+            actual="both",
+            fix="leave out one of them",
+        )
+    if not config.kept and config.exact:
+        raise RecipeError(
+            "an exact answer needs tokens that are kept",
+            expected='keep = "fp32" or keep = "fp16"',
+            actual=f'kind = "{config.kind}", keep = "none"',
+            fix='leave out keep = "none", or leave out exact = true',
+        )
+
+
+def check_dimensions(dims: int, most: int) -> int:
+    if dims > most:
+        raise RecipeError(
+            "the first pass of the cascade has too many dimensions",
+            expected=f"cascade_dims of at most {most}, the dimensions of a token",
+            actual=str(dims),
+            fix="set cascade_dims to a part of them, e.g. a quarter",
+        )
+    return dims
+
+
+def build(config: Config) -> "Late":
+    return Late(config)
+
+
+class Late:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    @property
+    def divisible(self) -> bool:
+        """Where tokens are scored as they are: compressed codes are learnt, and a cascade keeps some of all images."""
+        return not self._config.cascade and (self._config.proves or self._config.kind in ("fp32", "fp16"))
+
+    @property
+    def cuttable(self) -> bool:
+        """Where every token has codes of its own: those of pq lie in blocks, and a cascade keeps some of all images."""
+        return not self._config.cascade and self._config.kind in pack_files.DIVISIBLE_KINDS
+
+    def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
+        table = json.loads((source / "images.json").read_text(encoding="utf-8"))
+        images = np.array([row for row, name in enumerate(table["ids"]) if keep(name)], np.int64)
+        pack_files.cut_pack(kernels.open(source / "pack"), images, folder / "pack")
+        kept = {"space": table["space"], "ids": [table["ids"][row] for row in images]}
+        (folder / "images.json").write_text(json.dumps(kept), encoding="utf-8")
+        return len(images)
+
+    def create(self, chunks: Chunks, folder: Path) -> "LateSearcher":
+        contents = measure(chunks)
+        with threadpool_limits(1, "blas"):  # a second thread would wait in a loop more than it works
+            self._write_packs(chunks, contents, folder)
+        table = {"space": contents.space, "ids": contents.ids}
+        (folder / "images.json").write_text(json.dumps(table), encoding="utf-8")
+        return self.open(folder)
+
+    def _write_packs(self, chunks: Chunks, contents: Contents, folder: Path) -> None:
+        writers = self._start_packs(chunks, contents, folder)
+        with ThreadPoolExecutor(len(writers)) as pool:
+            for rows, tokens in number_tokens(chunks, contents):
+                for written in [pool.submit(writer.write, rows, tokens) for writer in writers]:
+                    written.result()
+        for writer in writers:
+            writer.finish()
+
+    def _start_packs(self, chunks: Chunks, contents: Contents, folder: Path) -> list[kernels.PackWriter]:
+        config, offsets, d = self._config, contents.offsets, contents.dimensions
+
+        def draw(rows: IntArray) -> FloatArray:
+            """pq learns from images that are named. What else learns asks for tokens at random: these are."""
+            return read_tokens(chunks, contents, rows) if config.kind == "pq" else contents.sample[: len(rows)]
+
+        if not offsets[-1]:  # nothing cannot be compressed
+            return [kernels.PackWriter(folder / "pack", offsets, d, "fp32", "none", draw)]
+        settings: dict[str, Any] = {}
+        if config.kind == "pq":
+            images = choose_training(contents, config.train_on, config.train_images, config.seed)
+            settings = {"m": config.m, "bits": config.bits, "images": images, "seed": config.seed}
+        packs = [kernels.PackWriter(folder / "pack", offsets, d, config.kind, config.keep, draw, **settings)]
+        if config.cascade and config.cascade_books:
+            small: dict[str, Any] = {"kind": "rq", "m": config.cascade_books}
+        elif config.cascade:
+            small = {"kind": "int8", "dims": check_dimensions(config.cascade_dims, d)}
+        else:
+            return packs
+        return [*packs, kernels.PackWriter(folder / "small", offsets, d, keep="none", draw=draw, **small)]
+
+    def open(self, folder: Path) -> "LateSearcher":
+        table = json.loads((folder / "images.json").read_text(encoding="utf-8"))
+        packed = kernels.open(folder / "pack")
+        if not isinstance(table, dict) or len(table["ids"]) != len(packed):
+            raise CollectionError(
+                f"the index in {folder} is damaged", expected=f"{len(packed)} ids", fix="remove it: it is made again"
+            )
+        first, second = self._config.cascade_keep
+        cascade = None
+        if self._config.cascade and packed.codes.offsets[-1]:
+            cascade = kernels.cascade([(kernels.open(folder / "small"), first), (packed, second)])
+        return LateSearcher(table["ids"], table["space"], packed, self._config.proves, cascade)
+
+
+class LateSearcher:
+    def __init__(
+        self,
+        ids: Sequence[str],
+        space: str,
+        packed: kernels.Packed,
+        proves: bool,
+        cascade: kernels.Cascade | None = None,
+    ) -> None:
+        self._ids = ids
+        self._space = space
+        self._packed = packed
+        self._proves = proves
+        self._cascade = cascade
+        self._bare = np.diff(packed.codes.offsets) == 0  # [N] images without tokens
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        rows = None if allowed is None else self._find_rows(allowed)
+        if self._proves or not self.is_compressed:  # as they are, tokens need no proof
+            return self.prove(query, k, rows)[0]
+        return self.approximate(query, k, rows)
+
+    def prove(
+        self, query: Descriptors, k: int, rows: IntArray | None = None
+    ) -> tuple[Ranking, kernels.Certificate | None]:
+        """The exact answer, and why it is that; of some rows, all are scored by the kept tokens."""
+        if self._is_void(query):
+            return self._list(query, k, rows), None
+        if rows is None:
+            found, scores, certificate = self._packed.top(query.vectors, k)
+            return self._rank(query, found, scores, k, rows, certificate.reason if certificate else ""), certificate
+        scores = self._packed.exact_scores(query.vectors, rows)
+        proof = f"All {len(rows):,} images that were allowed were scored in {self._packed.exact_codes().kind}."
+        return self._rank(query, rows, scores, k, rows, proof), None
+
+    def approximate(self, query: Descriptors, k: int, rows: IntArray | None = None) -> Ranking:
+        """The answer of the cascade, or of the codes alone where there is none."""
+        if self._is_void(query):
+            return self._list(query, k, rows)
+        if self._cascade is not None:
+            found, scores, _ = self._cascade.top(query.vectors, k, among=rows)
+            return self._rank(query, found, scores, k, rows, self._warn())
+        found = np.arange(len(self._ids)) if rows is None else rows
+        scores = self._packed.scores(query.vectors, rows)
+        return self._rank(query, found, scores, k, rows, self._warn())
+
+    @property
+    def bytes_an_image(self) -> float:
+        """Of the codes that are searched, without the kept tokens and what all images share."""
+        passes = [packed for packed, _ in self._cascade.passes] if self._cascade else [self._packed]
+        return sum(packed.bytes_an_image for packed in passes)
+
+    @property
+    def way(self) -> str:
+        """What `approximate` answers with."""
+        return "a cascade" if self._cascade else f"{self._packed.kind} codes alone"
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether `approximate` can differ from `prove`."""
+        return self._cascade is not None or self._packed.reference is not None or not self._packed.can_prove
+
+    @property
+    def can_prove(self) -> bool:
+        return self._packed.can_prove
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self._ids)}
+
+    def _find_rows(self, allowed: frozenset[str]) -> IntArray:
+        places = self._places
+        return np.sort(np.array([places[name] for name in allowed if name in places], np.int64))
+
+    def _warn(self) -> str:
+        if not self.is_compressed:
+            return ""
+        return (
+            f"Not proven: this is the answer of {self.way}; `resight identity` measures how often it is the exact one."
+        )
+
+    def _is_void(self, query: Descriptors) -> bool:
+        """Whether there is nothing to compare; a query that was described in another way is refused."""
+        if query.space and self._space and query.space != self._space:
+            raise SpaceMismatch(
+                "the query is described in another way than the images",
+                expected=self._space,
+                actual=query.space,
+                fix="describe the query with the recipe of the collection",
+            )
+        return len(query.vectors) == 0 or bool(self._bare.all())
+
+    def _list(self, query: Descriptors, k: int, rows: IntArray | None) -> Ranking:
+        """Without anything to compare, every image scores 0."""
+        count = len(self._ids) if rows is None else len(rows)
+        return topk.best(query.ids[0], self._ids, np.zeros(count, np.float32), k, rows)
+
+    def _rank(
+        self, query: Descriptors, found: IntArray, scores: FloatArray, k: int, rows: IntArray | None, proof: str
+    ) -> Ranking:
+        """The best k of what was found and of the images without tokens: their 0 may be more than others have."""
+        bare = (np.flatnonzero(self._bare) if rows is None else rows[self._bare[rows]])[:k]
+        told = scores > -np.inf
+        found = np.concatenate([found[told], bare])
+        scores = np.concatenate([scores[told], np.zeros(len(bare), np.float32)])
+        return replace(topk.best(query.ids[0], self._ids, scores, k, found), proof=proof)

@@ -1,1 +1,0 @@
-"""Several indexes over parts of a collection, searched as one."""

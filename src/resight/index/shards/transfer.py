@@ -1,0 +1,33 @@
+"""A shard's files → a host that does not see their folder, one piece after the other."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from resight.errors import CollectionError, ResightError
+from resight.index.shards.hosts import Host
+from resight.index.shards.shard_manifest import REBUILD, Shard, check_files
+
+PIECE = 16 << 20  # bytes of a file that are sent at a time
+
+
+def send(shard: Shard, folder: Path, host: Host) -> ResightError | None:
+    """What the host says is wrong; a CollectionError is raised where the files in `folder` are not whole."""
+    check_files(folder, shard.files)
+    error: ResightError | None = host.call("prepare", shard)
+    for file in shard.files:
+        for piece in _read(folder / file.name):
+            error = error or host.call("receive", shard, file.name, piece)
+            if error is not None:
+                return error
+    return error or host.call("settle", shard, size=shard.size)
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    """At least one piece, which is empty where the file is."""
+    try:
+        with path.open("rb") as opened:
+            yield opened.read(PIECE)
+            while piece := opened.read(PIECE):
+                yield piece
+    except OSError as error:
+        raise CollectionError(f"{path} cannot be read", actual=str(error), fix=REBUILD) from error

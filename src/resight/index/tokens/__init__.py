@@ -1,1 +1,0 @@
-"""Tokens on their way into an index: gathered from the store, and which of them train its compression."""

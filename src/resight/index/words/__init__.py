@@ -1,1 +1,0 @@
-"""Rows with visual words on their way into posting lists."""

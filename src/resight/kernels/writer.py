@@ -1,0 +1,94 @@
+"""Tokens, chunk by chunk and in any order → a pack in a folder, byte for byte as `pack(...).save(folder)` writes it.
+
+    writer = PackWriter(folder, offsets, d, "int8", "none", draw)
+    for rows, tokens in …:
+        writer.write(rows, tokens)         # numbers [n] and float32 [n, d]
+    writer.finish()
+
+What is not kept is never written: with keep="none" there is no float32 copy anywhere. What was coded goes to disk as
+the work goes on, so that memory holds a few hundred megabytes however many tokens come. `draw` gives the tokens of
+some numbers, for what a kind learns from a sample before the first token is coded.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from resight import plugins
+from resight.kernels import fp16
+from resight.kernels.allocation import in_folder, let_go
+from resight.kernels.codec import CHUNK, Draw, Filler, Plan, find_kind
+from resight.kernels.pack_files import save
+from resight.kernels.packed import Packed
+from resight.kernels.validation import admit_matrix, refuse_useless
+from resight.types import FloatArray
+
+WAITING = 1 << 27  # bytes of tokens, as float32, after which what was written is let go
+
+
+class PackWriter:
+    def __init__(
+        self,
+        folder: Path,
+        offsets: NDArray[np.int64],
+        d: int,
+        kind: str,
+        keep: Literal["fp32", "fp16", "none"],
+        draw: Draw,
+        **settings: Any,
+    ) -> None:
+        self._folder = folder
+        self._scratch = folder.with_name(folder.name + ".scratch")
+        self._scratch.mkdir(parents=True)
+        self._mapped: list[NDArray[Any]] = []
+        self._waiting = 0
+        module = find_kind(kind)
+        config = plugins.configure(module.Config, settings, f"kernels {kind!r}")
+        self._reference: Filler | None = None
+        self._round: Callable[[FloatArray], FloatArray] = lambda tokens: tokens
+        if keep not in ("none", kind) and kind != "fp32":
+            kept = find_kind(keep)
+            self._reference = kept.begin(Plan(offsets, d, draw, self._allocate), kept.Config())
+            # Error bounds are about what the exact answer is taken from.
+            self._round = round_to_halves if keep == "fp16" else self._round
+        plan = Plan(offsets, d, lambda rows: self._round(draw(rows)), self._allocate)
+        self._codes: Filler = module.begin(plan, config)
+
+    def write(self, rows: NDArray[np.int64], tokens: NDArray[Any]) -> None:
+        """Any number of tokens [n, d]; each number comes once."""
+        refuse_useless(admit_matrix(tokens, "tokens"), "tokens")
+        for start in range(0, len(tokens), CHUNK):
+            part = slice(start, start + CHUNK)
+            values = np.asarray(tokens[part], np.float32)
+            if self._reference is not None:
+                self._reference.fill(rows[part], values)
+            self._codes.fill(rows[part], self._round(values))
+            self._waiting += values.nbytes
+            if self._waiting >= WAITING:
+                self._let_go()
+
+    def finish(self) -> None:
+        codes = self._codes.finish()
+        reference = None if self._reference is None else self._reference.finish()
+        self._let_go()
+        save(Packed(codes, reference), self._folder, self._scratch)
+        self._mapped.clear()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _allocate(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        array = in_folder(self._scratch)(name, shape, dtype)
+        self._mapped.append(array)
+        return array
+
+    def _let_go(self) -> None:
+        for array in self._mapped:
+            let_go(array)
+        self._waiting = 0
+
+
+def round_to_halves(tokens: FloatArray) -> FloatArray:
+    return fp16.halve(tokens, slice(0, len(tokens))).astype(np.float32)

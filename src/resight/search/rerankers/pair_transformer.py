@@ -1,0 +1,51 @@
+"""A learned comparison of the best candidates: local descriptors of query and candidate in, a score out.
+
+In: a shortlist, and a branch with tokens. The scorer (a plug-in of `search/scorers`) looks at every pair. Adds the
+signal `local`, its score, which `balance` and `temperature` may blend with the score that was there (`promote`): the
+scorer gives a logit, so that temperature = 1 makes a probability of it.
+"""
+
+from dataclasses import dataclass
+
+from resight.plugins import check_range
+from resight.search import scorers
+from resight.search.gallery import Gallery
+from resight.search.locate_boxes import require_token_branch, split
+from resight.search.rescoring import check_blend, promote
+from resight.search.scorers import Scorer
+from resight.types import Choice, Query, Ranking
+
+DEFAULT = Choice("transformer")
+
+
+@dataclass(frozen=True)
+class Config:
+    candidates: int = 100
+    scorer: Choice = DEFAULT
+    balance: float = 0.0
+    temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_range("candidates", self.candidates, 0, 1_000_000)
+        check_blend(self.balance, self.temperature)
+
+
+def build(config: Config) -> "Local":
+    return Local(config, scorers.build(config.scorer.name, **config.scorer.settings))
+
+
+class Local:
+    def __init__(self, config: Config, scorer: Scorer) -> None:
+        self.candidates = config.candidates
+        self.signals: tuple[str, ...] = ("local",)
+        self._config = config
+        self._scorer = scorer
+
+    def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
+        branch = require_token_branch(query)
+        looked_at = ranking.ids[: self.candidates]
+        if not looked_at:
+            return ranking
+        images = split(gallery.descriptors(branch, looked_at))
+        found = {image.ids[0]: self._scorer.score(query.descriptors[branch], image) for image in images}
+        return promote(ranking, found, "local", self._config.balance, self._config.temperature)

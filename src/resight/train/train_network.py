@@ -1,0 +1,184 @@
+"""A recipe and the folder of its data → a trained network.
+
+In: a Recipe with `data`, an encoder that can be trained (cider) and `[train]`. Out: a Trained, and in `out`
+
+    network.safetensors        what `encoder = { name = "cider", weights = … }` reads
+    recipe.toml                a recipe with it, for `resight index`
+    report.json                what was trained on what, and how it ended
+    all/ | backbone/, head/    each stage: checkpoint, best weights, curves
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from resight import plugins
+from resight.data import sets
+from resight.encode.backbones import cider
+from resight.encode.networks.cider.network import CiderNetwork
+from resight.encode.networks.cider.weights_file import save_network
+from resight.errors import InputError, RecipeError
+from resight.files.atomic import write_whole
+from resight.recipe.tables import write_recipe
+from resight.train import losses
+from resight.train.distributed import Team, check_batch
+from resight.train.examples import Examples, Parts, choose_examples, read_sizes
+from resight.train.head_evaluation import Judge
+from resight.train.held_out import Validation
+from resight.train.leakage_guard import find_left_out
+from resight.train.loading import ImageBatches
+from resight.train.loop import LAST, Report, Told, train
+from resight.train.train_config import Settings, Stage, read_settings
+from resight.types import Choice, IntArray, Recipe
+
+NETWORK, RECIPE, REPORT, SIZES = "network.safetensors", "recipe.toml", "report.json", "sizes.json"
+BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # where the first weights came from
+ALONE = Team()
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    network: Path
+    recipe: Path
+    data: str
+    images: int
+    classes: int
+    held_out_images: int
+    held_out_classes: int
+    notes: tuple[str, ...]
+    stages: dict[str, Report]
+
+
+def train_recipe(
+    recipe: Recipe,
+    root: Path,
+    out: Path,
+    judge: Judge,
+    *,
+    resume: bool = False,
+    team: Team = ALONE,
+    tell: Callable[[Stage, Told], None] | None = None,
+    listing: Callable[[int, int], None] | None = None,
+) -> Trained:
+    """`judge` is that of resight.evaluate; `listing` hears of the files whose sizes are read."""
+    settings = read_settings(recipe)
+    check_batch(settings.batch, settings.accumulate, settings.together, team.size)
+    _check_folder(out, settings, resume)
+    network = make_network(recipe)
+    parts = load_examples(recipe, root, settings)
+    sizes = [_read_sizes(some, settings, out, team, listing) for some in (parts.train, parts.held_out)]
+    batches = ImageBatches(parts.train, sizes[0], settings, network.trunk.input, team)
+    validate = None
+    if parts.held_out.refs:
+        validate = Validation(parts.held_out, sizes[1], settings, network.trunk.input, judge)
+    dimensions = network.design.dimensions or network.trunk.channels
+    reports: dict[str, Report] = {}
+    for stage in settings.stages:
+        loss = losses.build(settings.loss.name, len(parts.train.classes), dimensions, **settings.loss.settings)
+        reports[stage] = train(
+            network,
+            loss,
+            batches,
+            settings,
+            out / stage,
+            validate,
+            about=describe_network(recipe, network),
+            stage=stage,
+            team=team,
+            resume=resume,
+            tell=None if tell is None else functools.partial(tell, stage),
+        )
+    trained = _describe(recipe, parts, reports, out)
+    if team.leads:
+        _write(trained, network, recipe, out)
+    return trained
+
+
+def make_network(recipe: Recipe) -> CiderNetwork:
+    """The network of the recipe's only branch, as it is before training."""
+    encoder = recipe.branches[0].encoder
+    if len(recipe.branches) != 1 or encoder.name != "cider":
+        raise RecipeError(
+            f"the recipe {recipe.name!r} has no network that can be trained",
+            expected='one branch with encoder = "cider", whose backbone may be any of timm or transformers',
+            actual=", ".join(branch.encoder.name for branch in recipe.branches),
+            fix="for a light head over any other encoder: resight train --folder PHOTOS",
+        )
+    return cider.make_network(plugins.configure(cider.Config, encoder.settings, "encoder 'cider'"))
+
+
+def describe_network(recipe: Recipe, network: CiderNetwork) -> dict[str, Any]:
+    """What it looks like, and where its first weights come from; a file by its content, wherever it lies."""
+    config = plugins.configure(cider.Config, recipe.branches[0].encoder.settings, "encoder 'cider'")
+    file = config.weights or config.backbone_weights
+    design = dataclasses.asdict(network.design)
+    if file is not None:
+        with file.open("rb") as opened:
+            return {**design, "first weights": hashlib.file_digest(opened, "sha256").hexdigest()[:16]}
+    return {**design, "first weights": "of the backbone's makers" if config.pretrained else "random"}
+
+
+def load_examples(recipe: Recipe, root: Path, settings: Settings) -> Parts:
+    if recipe.data is None:
+        raise RecipeError(
+            f"the recipe {recipe.name!r} does not say what to train on",
+            expected="data: a set with labels, such as sfm120k, gldv2, manifest, or folder with labels = true",
+            fix='e.g. data = { name = "folder", labels = true }',
+        )
+    dataset = sets.build(recipe.data.name, **recipe.data.settings).load(root)
+    return choose_examples(dataset, settings, find_left_out(dataset, settings))
+
+
+def _check_folder(out: Path, settings: Settings, resume: bool) -> None:
+    """A training is not overwritten by mistake."""
+    begun = [stage for stage in settings.stages if (out / stage / LAST).exists()]
+    if begun and not resume:
+        raise InputError(
+            f"{out} holds a training already",
+            expected="a folder without one",
+            actual=", ".join(f"{stage}/{LAST}" for stage in begun),
+            fix="add --resume to go on with it, or choose another --out",
+        )
+
+
+def _read_sizes(
+    examples: Examples, settings: Settings, out: Path, team: Team, listing: Callable[[int, int], None] | None
+) -> IntArray | None:
+    """By the leader; the others read what it has written."""
+    if settings.sampling == "fixed" or not examples.refs:
+        return None
+    if team.leads:
+        read_sizes(examples.refs, out / SIZES, listing)
+    team.tell(None)
+    return read_sizes(examples.refs, out / SIZES)
+
+
+def _describe(recipe: Recipe, parts: Parts, reports: dict[str, Report], out: Path) -> Trained:
+    return Trained(
+        network=out / NETWORK,
+        recipe=out / RECIPE,
+        data=recipe.data.name if recipe.data else "",
+        images=len(parts.train.refs),
+        classes=len(parts.train.classes),
+        held_out_images=len(parts.held_out.refs),
+        held_out_classes=len(parts.held_out.classes),
+        notes=parts.notes,
+        stages=reports,
+    )
+
+
+def _write(trained: Trained, network: CiderNetwork, recipe: Recipe, out: Path) -> None:
+    save_network(network, out / NETWORK)
+    (branch,) = recipe.branches
+    kept = {key: value for key, value in branch.encoder.settings.items() if key not in BEFORE_TRAINING}
+    encoder = Choice("cider", {**kept, "weights": str((out / NETWORK).absolute())})
+    ready = dataclasses.replace(
+        recipe, branches=(dataclasses.replace(branch, encoder=encoder),), data=None, train=None, metrics=()
+    )
+    write_recipe(ready, out / RECIPE, f"The network that was trained by the recipe {recipe.name}.")
+    with write_whole(out / REPORT) as temporary:
+        temporary.write_text(json.dumps(dataclasses.asdict(trained), indent=1, default=str) + "\n", encoding="utf-8")
