@@ -8,7 +8,7 @@ from hypothesis import settings
 # Tests of every folder import the shared builders by their plain names.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ray_fixture import ray_cluster  # noqa: F401 - a fixture, found by its name here
+from support.ray_fixture import ray_cluster  # noqa: F401 - a fixture, found by its name here
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a network, or passes only where there is one
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import WAIT
-from scenes import draw_scene, look_at, write_jpeg, write_scenes
+from support.browsing import WAIT
+from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 from resight.collection import open_collection
 from resight.data.sets.folder import walk

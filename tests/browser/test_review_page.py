@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from scenes import draw_scene, look_at, write_jpeg, write_scenes
+from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 from resight.audit.dedup.pairs import Pair
 from resight.audit.review.review import Review

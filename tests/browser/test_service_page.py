@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import WAIT, drop, find_violations, list_cards, read_drawn_box, wait_for_answers
-from scenes import QUAD, box_around, overlap
+from support.browsing import WAIT, drop, find_violations, list_cards, read_drawn_box, wait_for_answers
+from support.scenes import QUAD, box_around, overlap
 
 SCENES = 8
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import WAIT, drop, find_violations, list_cards, wait_for_answers
 from PIL import Image
+from support.browsing import WAIT, drop, find_violations, list_cards, wait_for_answers
 
 SCENES = 8
 WEB = Path(__file__).parents[2] / "src/resight/apps/web"

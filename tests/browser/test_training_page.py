@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from browsing import WAIT, find_violations
-from scenes import write_scenes
-from serving import serve
+from support.browsing import WAIT, find_violations
+from support.scenes import write_scenes
+from support.serving import serve
 
 from resight.collection import open_collection
 

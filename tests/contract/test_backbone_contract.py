@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from builders import draw_texture, fill_picture, make_picture
 from onnx import TensorProto, helper, numpy_helper
+from support.builders import draw_texture, fill_picture, make_picture
 
 from resight import plugins
 from resight.encode import backbones

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import samples
+from support import samples
 
 from resight import plugins
 from resight.data import sets

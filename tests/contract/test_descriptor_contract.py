@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from builders import draw_texture, fill_picture, make_picture
+from support.builders import draw_texture, fill_picture, make_picture
 
 from resight import plugins
 from resight.encode import backbones, descriptors

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from builders import count_rows, global_rows, word_rows
+from support.builders import count_rows, global_rows, word_rows
 
 from resight import index, plugins
 from resight.errors import MissingExtra, RecipeError

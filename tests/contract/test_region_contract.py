@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import draw_texture, fill_picture, make_picture
-from region_networks import draw_detector, draw_sam, write_grounding_dino
+from support.builders import draw_texture, fill_picture, make_picture
+from support.region_networks import draw_detector, draw_sam, write_grounding_dino
 
 from resight import plugins
 from resight.encode.descriptors import regions

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import detect, draw_texture, global_rows, local_rows, tilt, warp
+from support.builders import detect, draw_texture, global_rows, local_rows, tilt, warp
 
 from resight import index, plugins
 from resight.errors import MissingExtra, MissingWeights

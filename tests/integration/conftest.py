@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from running import run
-from scenes import draw_scene, look_at, write_jpeg, write_scenes
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 
 @pytest.fixture(scope="session")

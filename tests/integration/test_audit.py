@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import run
-from scenes import draw_scene, look_at, write_jpeg
 from starlette.testclient import TestClient
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg
 
 from resight.apps.cli import serve
 from resight.apps.service.app import create_app

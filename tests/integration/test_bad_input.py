@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from odd_images import write_unreadable
-from running import Ran, run, state_of
-from scenes import write_scenes
+from support.odd_images import write_unreadable
+from support.running import Ran, run, state_of
+from support.scenes import write_scenes
 
 from resight.files.lock import writer_lock
 

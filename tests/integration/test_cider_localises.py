@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 import pytest
-from builders import Pixels, draw_texture
+from support.builders import Pixels, draw_texture
 
 torch = pytest.importorskip("torch")
 cider = pytest.importorskip("resight.encode.backbones.cider")

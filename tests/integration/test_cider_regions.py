@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scenes import box_around, draw_scene, hang, write_jpeg
+from support.scenes import box_around, draw_scene, hang, write_jpeg
 
 torch = pytest.importorskip("torch")
 cider = pytest.importorskip("resight.encode.backbones.cider")

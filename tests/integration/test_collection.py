@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scenes import box_around, draw_scene, look_at, overlap, write_jpeg, write_scenes
+from support.scenes import box_around, draw_scene, look_at, overlap, write_jpeg, write_scenes
 
 import resight
 from resight.errors import CollectionBusy, CollectionError, InputError, SpaceMismatch, VersionMismatch

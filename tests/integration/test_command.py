@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import run
-from scenes import box_around, draw_scene, hang, overlap, write_jpeg
+from support.running import run
+from support.scenes import box_around, draw_scene, hang, overlap, write_jpeg
 
 HIT = ["id", "path", "score", "probability", "box", "attributes", "stages", "located_by"]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import run, state_of
-from samples import gldv2, revisited
+from support.running import run, state_of
+from support.samples import gldv2, revisited
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
-from running import run
-from scenes import draw_scene, look_at, write_jpeg
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg
 
 SCENES = 6
 

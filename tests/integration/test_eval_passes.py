@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import run
-from scenes import write_views
+from support.running import run
+from support.scenes import write_views
 
 from resight.encode.backbones import efficientnet_lite
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import run
-from scenes import draw_scene, look_at, write_jpeg
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg
 
 from resight.encode.encoder import Encoder
 from resight.types import Picture, Role

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from running import run
-from scenes import QUAD, box_around, draw_scene, hang, write_jpeg
+from support.running import run
+from support.scenes import QUAD, box_around, draw_scene, hang, write_jpeg
 
 import resight
 from resight.evaluate import judge

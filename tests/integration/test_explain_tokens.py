@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import run
-from scenes import draw_scene, write_jpeg, write_scenes
+from support.running import run
+from support.scenes import draw_scene, write_jpeg, write_scenes
 
 import resight
 from resight.collection import Answer, Collection

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from running import run
-from scenes import draw_scene, write_jpeg
+from support.running import run
+from support.scenes import draw_scene, write_jpeg
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scenes import draw_scene, write_jpeg, write_scenes
+from support.scenes import draw_scene, write_jpeg, write_scenes
 
 import resight
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lite_recipes import TOKENS, TWO_STAGES
-from running import run
-from scenes import draw_scene, look_at, write_jpeg, write_scenes
+from support.lite_recipes import TOKENS, TWO_STAGES
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
 from resight.errors import RecipeError

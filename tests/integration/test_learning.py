@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from running import run, state_of
-from scenes import draw_scene, look_at, write_jpeg
+from support.running import run, state_of
+from support.scenes import draw_scene, look_at, write_jpeg
 
 
 def test_a_code_book_of_ones_own_is_learnt_and_used(scenes: Path, view: Path, tmp_path: Path) -> None:

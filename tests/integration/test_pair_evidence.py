@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scenes import HEIGHT, WIDTH, draw_scene, write_jpeg
+from support.scenes import HEIGHT, WIDTH, draw_scene, write_jpeg
 
 from resight.audit.review.recalibration import match_stored
 from resight.collection import Collection, open_collection

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lite_recipes import ENCODER, TOKENS, TWO_STAGES
-from running import run
-from scenes import draw_scene, look_at, write_jpeg, write_scenes
+from support.lite_recipes import ENCODER, TOKENS, TWO_STAGES
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
 from resight.collection.qdrant.connect import open_engine

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import run
-from scenes import draw_scene, write_jpeg, write_scenes
+from support.running import run
+from support.scenes import draw_scene, write_jpeg, write_scenes
 from test_kill_and_resume import check_equal, kill_after, open_plain
 
 import resight

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lite_recipes import TWO_STAGES
-from running import run
-from scenes import draw_scene, look_at, write_jpeg, write_scenes
+from support.lite_recipes import TWO_STAGES
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
 from resight import index

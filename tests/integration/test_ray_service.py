@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from scenes import write_scenes
+from support.scenes import write_scenes
 
 import resight
 from resight.apps.service.app import create_app

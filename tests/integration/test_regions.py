@@ -7,8 +7,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from running import run
-from scenes import HEIGHT, WIDTH, Quad, box_around, draw_scene, hang, overlap, write_jpeg
+from support.running import run
+from support.scenes import HEIGHT, WIDTH, Quad, box_around, draw_scene, hang, overlap, write_jpeg
 
 import resight
 from resight.collection import Collection

@@ -11,8 +11,8 @@ import cv2
 import httpx
 import numpy as np
 import pytest
-from builders import draw_texture
-from serving import PATIENCE, serve
+from support.builders import draw_texture
+from support.serving import PATIENCE, serve
 from typer.testing import CliRunner
 
 import resight

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import run
-from scenes import draw_scene, look_at, write_jpeg
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg
 
 RECIPE = """
 data = "manifest"

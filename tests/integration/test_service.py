@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
-from scenes import draw_scene, write_jpeg
+from support.scenes import draw_scene, write_jpeg
 
 import resight
 from resight.apps.service import middleware

@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import pytest
 from PIL import Image
-from scenes import draw_scene, write_jpeg
 from starlette.testclient import TestClient
+from support.scenes import draw_scene, write_jpeg
 
 import resight
 from resight.apps.service.app import create_app

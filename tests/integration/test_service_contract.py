@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
-from serving import PATIENCE, serve
+from support.serving import PATIENCE, serve
 
 from resight.audit.dedup.pairs import Pair
 from resight.audit.review.review import Review

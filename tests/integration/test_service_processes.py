@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running import run
-from serving import PATIENCE, serve
+from support.running import run
+from support.serving import PATIENCE, serve
 
 import resight
 

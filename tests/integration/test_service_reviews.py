@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenes import draw_scene, look_at, write_jpeg, write_scenes
 from starlette.testclient import TestClient
+from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 from resight.apps.service.api_keys import make_key
 from resight.apps.service.app import create_app

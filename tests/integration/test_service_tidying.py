@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from scenes import draw_scene, write_jpeg
+from support.scenes import draw_scene, write_jpeg
 
 import resight
 from resight.apps.service.jobs.compaction import TidyingProcess

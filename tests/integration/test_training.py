@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from running import run
-from scenes import draw_scene, look_at, write_jpeg
-from tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg
+from support.tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
 
 import resight
 from resight.apps.cli.train import name_out

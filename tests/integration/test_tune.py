@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from running import Ran, run
-from scenes import draw_scene, write_jpeg
+from support.running import Ran, run
+from support.scenes import draw_scene, write_jpeg
 
 RECIPE = """
 name = "scenes"

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from running import run
-from scenes import draw_scene, look_at, write_jpeg
+from support.running import run
+from support.scenes import draw_scene, look_at, write_jpeg
 
 import resight
 from resight.collection import open_collection

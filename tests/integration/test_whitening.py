@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import run, state_of
-from scenes import draw_scene, look_at, write_jpeg
+from support.running import run, state_of
+from support.scenes import draw_scene, look_at, write_jpeg
 
 THINGS = 12
 RECIPE = """

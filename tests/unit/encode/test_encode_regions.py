@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import draw_texture, make_picture
+from support.builders import draw_texture, make_picture
 
 from resight.boxes import crop
 from resight.encode import encoder as encoders

@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from evaluations import RECIPE, make_result
+from support.evaluations import RECIPE, make_result
 
 from resight.errors import InputError
 from resight.evaluate import table as tables

@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resight.errors import InputError
+from resight.errors import InputError, ManifestError
 from resight.evaluate.results import JudgedQuery, Trace, list_answers, trace
-from resight.evaluate.strata import Property, break_down, cut, find_properties, measure_brightness, measure_clutter
+from resight.evaluate.strata import (
+    Property,
+    break_down,
+    check_split,
+    cut,
+    find_properties,
+    measure_brightness,
+    measure_clutter,
+    read_split,
+)
 from resight.types import Dataset, ImageRef, Judgement, Ranking
 
 
@@ -125,3 +134,22 @@ def test_properties_come_from_boxes_pictures_and_attributes(dataset: Dataset) ->
     assert found["walk"] == found["query.walk"] == {"dark": "night", "bright": "night"}
     with pytest.raises(InputError, match="knows nothing called 'colour'"):
         find_properties(dataset, ["colour"], sizes)
+
+
+def test_a_split_is_read_and_other_columns_are_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "overlap.csv"
+    file.write_text("id,class,split,matches\nq1,x,overlapping,3\nq2,,other,0\n")
+    assert read_split(file) == {"q1": "overlapping", "q2": "other"}
+
+
+def test_a_query_in_two_parts_is_refused_with_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "split.csv"
+    file.write_text("id,split\nq1,a\nq1,b\n")
+    with pytest.raises(ManifestError, match="line 3"):
+        read_split(file)
+
+
+def test_a_split_of_other_queries_is_refused() -> None:
+    check_split({"q1": "a"}, ["q1", "q2"])
+    with pytest.raises(InputError, match="none of the queries"):
+        check_split({"q9": "a"}, ["q1", "q2"])

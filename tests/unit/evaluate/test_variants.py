@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evaluations import make_result
+from support.evaluations import make_result
 
 from resight.errors import MissingExtra, MissingWeights, RecipeError
 from resight.evaluate import variants as compared

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from builders import global_rows
+from support.builders import global_rows
 
 from resight.index._segments import SPARE, JoinedSearcher, Segment, join
 from resight.types import Descriptors, Ranking

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from token_rows import Shelf
+from support.token_rows import Shelf
 
 from resight.errors import RecipeError
 from resight.search import rerankers

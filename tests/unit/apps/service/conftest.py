@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from shelf import Shelf
+from support.shelf import Shelf
 
 from resight.apps.service.jobs.intake import Intake
 from resight.collection import Collection

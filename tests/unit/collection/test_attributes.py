@@ -1,0 +1,140 @@
+"""What images may be filtered by."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resight.collection.attributes import NAMES, VALUES, AttributeSummary, AttributeTable, read_positions, summarise
+from resight.search import filters
+from resight.search.gallery import restrict
+from resight.store import ImageRecord
+from resight.types import Attribute, Positions
+
+ROWS: dict[str, dict[str, Attribute]] = {
+    "a": {"label": "crater", "year": 1990, "lat": 1.0, "lon": 2.0, "bright": True},
+    "b": {"label": "dune", "year": 2001},
+    "c": {"label": "crater", "year": 2001.5, "lat": 50.0, "lon": 2.0},
+}
+
+
+@dataclass
+class Shelf:
+    """A store of attributes; notes which of them were read."""
+
+    rows: Mapping[str, Mapping[str, Attribute]]
+    stamps: Mapping[str, int]
+    read: list[str] = field(default_factory=list)
+
+    def metadata(self, ids: Sequence[str]) -> Iterator[ImageRecord]:
+        self.read.extend(ids)
+        return (ImageRecord(name, Path(name), "", 1, 1, (8, 8), self.rows[name]) for name in ids)
+
+
+@pytest.fixture
+def table() -> AttributeTable:
+    return AttributeTable.read(Shelf(ROWS, {"a": 1, "b": 2, "c": 3}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("where", "near", "chosen"),
+    [
+        ([], None, "abc"),
+        (["label=crater"], None, "ac"),
+        (["label=crater", "year>1990"], None, "c"),
+        (["bright=TRUE"], None, "a"),
+        (["colour=red"], None, ""),
+        ([], (1.0, 2.0, 1000.0), "a"),
+        (["label=crater"], (50.0, 2.0, 1000.0), "c"),
+    ],
+)
+def test_the_images_that_meet_all_conditions_are_chosen(
+    table: AttributeTable, where: list[str], near: tuple[float, float, float] | None, chosen: str
+):
+    assert table.choose(filters.parse(where, near)) == frozenset(chosen)
+
+
+def test_of_another_state_only_what_has_changed_is_read(table: AttributeTable):
+    later = Shelf({**ROWS, "c": {"label": "moved"}, "d": {"label": "new"}}, {"b": 2, "c": 4, "d": 5})
+    after = AttributeTable.read(later, table)  # type: ignore[arg-type]
+    assert later.read == ["c", "d"]
+    assert after.choose(filters.parse(["label!=none"])) == frozenset("bcd")
+    assert after.choose(filters.parse(["label=crater"])) == frozenset()
+    assert table.choose(filters.parse(["label=crater"])) == frozenset("ac")
+
+
+def test_positions_are_those_of_the_images_that_have_one(table: AttributeTable):
+    assert table.positions.ids == ("a", "c")
+    assert table.positions.lats.tolist() == [1.0, 50.0]
+
+
+def test_attributes_are_told_with_their_kind_and_common_values(table: AttributeTable):
+    assert table.summarise() == (
+        AttributeSummary("label", "text", 3, values=(("crater", 2), ("dune", 1))),
+        AttributeSummary("year", "number", 3, 1990.0, 2001.5, ((1990, 1), (2001, 1), (2001.5, 1))),
+        AttributeSummary("lat", "number", 2, 1.0, 50.0, ((1.0, 1), (50.0, 1))),
+        AttributeSummary("lon", "number", 2, 2.0, 2.0, ((2.0, 2),)),
+        AttributeSummary("bright", "boolean", 1, values=((True, 1),)),
+    )
+
+
+def test_true_and_one_are_two_values_and_make_a_text():
+    (told,) = summarise([{"x": True}, {"x": 1}, {"x": 1}])
+    assert [told.kind, told.values, [type(value) for value, _ in told.values]] == [
+        "text",
+        ((1, 2), (True, 1)),
+        [int, bool],
+    ]
+
+
+def test_no_more_names_and_values_are_told_than_somebody_would_read():
+    rows = [{f"name {number}": number for number in range(NAMES + 5)}, *({"name 0": value} for value in range(99))]
+    told = summarise(rows)
+    assert [len(told), told[0].name, told[0].count, len(told[0].values)] == [NAMES, "name 0", 100, VALUES]
+    assert [told[0].minimum, told[0].maximum] == [0.0, 98.0]
+
+
+def record(id: str, **attributes: object) -> ImageRecord:
+    return ImageRecord(id, Path(id), "", 0, 0, (1, 1), attributes)  # type: ignore[arg-type]
+
+
+def test_positions_are_those_of_images_with_numbers_on_the_earth():
+    found = read_positions(
+        [
+            record("a", lat=52.5, lon=13, heading=90),
+            record("b", lat=-90.0, lon=180.0),
+            record("none"),
+            record("half", lat=1.0),
+            record("text", lat="52", lon="13"),
+            record("off", lat=91.0, lon=0.0),
+            record("nan", lat=float("nan"), lon=0.0),
+            record("truth", lat=True, lon=True),
+        ]
+    )
+    assert found.ids == ("a", "b")
+    assert found.lats.tolist() == [52.5, -90] and found.lons.tolist() == [13, 180]
+    assert found.headings[0] == 90 and np.isnan(found.headings[1])
+
+
+def test_no_records_have_no_positions():
+    found = read_positions([])
+    assert len(found) == 0
+    assert found.lats.shape == found.lons.shape == found.headings.shape == (0,)
+
+
+class Known:
+    def positions(self) -> Positions:
+        return Positions(("a", "b", "c"), np.array([1.0, 2, 3]), np.array([4.0, 5, 6]), np.array([7.0, 8, 9]))
+
+
+def test_images_that_a_filter_leaves_out_have_no_position():
+    found = restrict(Known(), frozenset({"c", "a", "x"})).positions()  # type: ignore[arg-type]
+    assert found.ids == ("a", "c")
+    assert [found.lats.tolist(), found.lons.tolist(), found.headings.tolist()] == [[1, 3], [4, 6], [7, 9]]
+    assert len(restrict(Known(), frozenset()).positions()) == 0  # type: ignore[arg-type]
+
+
+def test_without_a_filter_all_are_known():
+    assert len(restrict(Known(), None).positions()) == 3  # type: ignore[arg-type]

@@ -1,0 +1,200 @@
+"""Indexes beside a collection: made once, found again, and made again when they are damaged."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.token_rows import make_tokens
+
+from resight.collection import indexes
+from resight.collection.indexes import Contents, IndexCache
+from resight.kernels import pack_files
+from resight.store import ImageRecord
+from resight.types import Choice, Descriptors
+
+ROWS = make_tokens([4] * 60)
+QUERY = make_tokens([5], seed=9)
+
+
+@dataclass
+class FakeStore:
+    """Tokens in one branch; notes how often an index was made from them."""
+
+    version: int = 1
+    layout: tuple[str, ...] = ("tokens",)
+    builds: list[int] = field(default_factory=list)
+    pack_files: dict[str, str] = field(default_factory=dict)  # id → sha256, where it is not the usual one
+    stamps: dict[str, int] = field(default_factory=lambda: {name: row for row, name in enumerate(ROWS.ids)})
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def metadata(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
+        return (
+            ImageRecord(name, Path(name), self.files.get(name, "usual"), 1, 1, (8, 8)) for name in ids or self.stamps
+        )
+
+    def descriptors(self, branch: int, ids: Sequence[str] | None = None, **_: Any) -> Iterator[Descriptors]:
+        assert (branch, ids) == (0, None)
+        self.builds.append(branch)
+        return iter([ROWS])
+
+
+def search(folder: Path, store: FakeStore, **settings: Any) -> tuple[str, ...]:
+    cache = IndexCache(folder, [""])
+    return cache.open(Choice("late", settings), store, 0).search(QUERY, 10).ids  # type: ignore[arg-type]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def rewrite_header(pack: Path, **changes: Any) -> None:
+    header = {**json.loads((pack / "header.json").read_text()), **changes}
+    header.pop("checksum")
+    (pack / "header.json").write_text(json.dumps({**header, "checksum": pack_files.digest(header)}))
+
+
+def swap_bytes(path: Path) -> None:
+    array = np.load(path)
+    np.save(path, array.astype(array.dtype.newbyteorder()))
+
+
+DAMAGES: dict[str, Callable[[Path], Any]] = {
+    "codes cut short": lambda place: cut(place / "pack" / "codes.values.npy"),
+    "kept tokens cut short": lambda place: cut(place / "pack" / "reference.tokens.npy"),
+    "first pass cut short": lambda place: cut(place / "small" / "codes.values.npy"),
+    "first pass gone": lambda place: shutil.rmtree(place / "small"),
+    "header cut short": lambda place: cut(place / "pack" / "header.json"),
+    "garbage": lambda place: (place / "pack" / "codes.steps.npy").write_bytes(b"\x93NUMPY garbage"),
+    "bytes in another order": lambda place: swap_bytes(place / "pack" / "codes.steps.npy"),
+    "another machine": lambda place: rewrite_header(
+        place / "pack", byte_order="big" if sys.byteorder == "little" else "little"
+    ),
+    "another version": lambda place: rewrite_header(place / "pack", version=99),
+    "another kind": lambda place: rewrite_header(place / "pack", kind="pq"),
+    "ids cut short": lambda place: cut(place / "images.json"),
+    "ids of other images": lambda place: (place / "images.json").write_text('{"space": "", "ids": ["a"]}'),
+    "no ids": lambda place: (place / "images.json").write_text("7"),
+    "contents cut short": lambda place: cut(place / "segment.json"),
+    "contents gone": lambda place: (place / "segment.json").unlink(),
+    "pack gone": lambda place: shutil.rmtree(place / "pack"),
+}
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_index_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], Any], mapped: bool
+):
+    if mapped:
+        monkeypatch.setattr(pack_files, "LEAST", 0)
+    store = FakeStore()
+    settings = {"cascade": True, "cascade_dims": 8}
+    whole = search(tmp_path, store, **settings)
+    (place,) = (tmp_path / "indexes").iterdir()
+    made = len(store.builds)
+    assert search(tmp_path, store, **settings) == whole
+    assert len(store.builds) == made
+    damage(place)
+    assert search(tmp_path, store, **settings) == whole
+    assert len(store.builds) == 2 * made
+    assert search(tmp_path, store, **settings) == whole
+    assert len(store.builds) == 2 * made
+
+
+def test_every_setting_has_an_index_of_its_own(tmp_path: Path):
+    store = FakeStore()
+    choices: list[dict[str, Any]] = [
+        {},
+        {"kind": "pq"},
+        {"kind": "pq", "m": 8},
+        {"kind": "pq", "m": 8, "train_images": 50},
+        {"kind": "pq", "m": 8, "train_on": "00*"},
+        {"cascade": True, "cascade_dims": 8},
+        {"cascade": True, "cascade_dims": 4},
+    ]
+    for number, settings in enumerate(choices, start=1):
+        search(tmp_path, store, **settings)
+        assert len(list((tmp_path / "indexes").iterdir())) == number
+
+
+def test_a_state_with_the_same_images_elsewhere_in_the_store_needs_no_other_index(tmp_path: Path):
+    moved = FakeStore(version=2, stamps={name: 1000 + row for row, name in enumerate(reversed(ROWS.ids))})
+    assert search(tmp_path, FakeStore(version=1)) == search(tmp_path, moved)
+    assert moved.builds == []
+    (place,) = (tmp_path / "indexes").iterdir()
+    assert "-v1-" in place.name
+    assert json.loads((place / "segment.json").read_text())["version"] == 2
+
+
+def test_an_index_that_cannot_lie_in_parts_is_made_again_and_the_old_one_removed(tmp_path: Path):
+    for version, changed in enumerate(["", ROWS.ids[7]], start=1):
+        stamps = {name: row + 100 * (name == changed) for row, name in enumerate(ROWS.ids)}
+        store = FakeStore(version=version, files={changed: "another"}, stamps=stamps)
+        search(tmp_path, store, cascade=True, cascade_dims=8)
+        (place,) = (tmp_path / "indexes").iterdir()
+        assert f"-v{version}-" in place.name
+
+
+def test_an_index_that_another_process_removes_meanwhile_is_found_in_its_new_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It goes at the very moment when it is about to be opened, and one that serves as well is there by then."""
+    search(tmp_path, FakeStore())
+    (place,) = (tmp_path / "indexes").iterdir()
+    load, store = indexes.load_contents, FakeStore()
+
+    def load_late(folder: Path) -> Contents:
+        if folder == place and place.exists():
+            shutil.copytree(place, place.with_name(place.name + "0"))
+            shutil.rmtree(place)
+        return load(folder)
+
+    monkeypatch.setattr(indexes, "load_contents", load_late)
+    assert len(search(tmp_path, store)) == 10
+    assert store.builds == []
+
+
+def test_what_another_process_has_put_in_the_place_of_an_open_index_stays(tmp_path: Path):
+    cache, store = IndexCache(tmp_path, [""]), FakeStore()
+    cache.open(Choice("late"), store, 0)  # type: ignore[arg-type]
+    (place,) = (tmp_path / "indexes").iterdir()
+    other = place.rename(place.with_name(place.name + "0"))
+    fewer = FakeStore(version=2, stamps={name: row for name, row in store.stamps.items() if row})
+    assert ROWS.ids[0] not in cache.open(Choice("late"), fewer, 0).search(QUERY, 60).ids  # type: ignore[arg-type]
+    assert list((tmp_path / "indexes").iterdir()) == [other]
+    assert fewer.builds == []
+
+
+def test_threads_that_open_an_index_at_once_build_it_once(tmp_path: Path):
+    store, cache = FakeStore(), IndexCache(tmp_path, [""])
+    with ThreadPoolExecutor(8) as pool:
+        opened = list(pool.map(lambda _: cache.open(Choice("late"), store, 0), range(8)))  # type: ignore[arg-type]
+    built = FakeStore()
+    (tmp_path / "alone").mkdir()
+    search(tmp_path / "alone", built)
+    assert store.builds == built.builds
+    assert len({searcher.search(QUERY, 10).ids for searcher in opened}) == 1
+
+
+def test_where_nothing_may_be_written_an_index_lives_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(self: Path, **_: Any) -> None:
+        raise PermissionError(13, "may not", str(self))
+
+    (tmp_path / "free").mkdir()
+    whole = search(tmp_path / "free", FakeStore())
+    store, cache = FakeStore(), IndexCache(tmp_path / "locked", [""])
+    with monkeypatch.context() as locked:
+        mkdir = Path.mkdir
+        locked.setattr(Path, "mkdir", lambda self, *_, **how: (refuse if "locked" in str(self) else mkdir)(self, **how))
+        found = cache.open(Choice("late"), store, 0).search(QUERY, 10).ids  # type: ignore[arg-type]
+    assert found == whole
+    assert not (tmp_path / "locked").exists()

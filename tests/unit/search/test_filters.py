@@ -1,0 +1,141 @@
+"""Conditions on many images at once: the same as one by one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from resight.errors import InputError
+from resight.search.filters import OPERATORS, Circle, Condition, make_column, make_places, parse
+from resight.types import Attribute
+
+CRATER = {"label": "crater", "year": 1969, "depth": 2.5, "checked": True, "code": "007"}
+
+
+def holds(condition: str, attributes: dict = CRATER) -> bool:
+    (made,) = parse([condition])
+    return made.holds(attributes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("label=crater", Condition("label", "=", "crater")),
+        ("  label  =  Mona Lisa ", Condition("label", "=", "Mona Lisa")),
+        ("year>=1900", Condition("year", ">=", "1900")),
+        ("year!=1900", Condition("year", "!=", "1900")),
+        ("label=a=b", Condition("label", "=", "a=b")),
+        ("label=", Condition("label", "=", "")),
+    ],
+)
+def test_a_condition_is_a_name_a_sign_and_a_value(text: str, expected: Condition):
+    assert parse([text]) == (expected,)
+
+
+@pytest.mark.parametrize("text", ["", "label", "=crater", ">3"])
+def test_text_that_is_no_condition_is_refused(text: str):
+    with pytest.raises(InputError, match="cannot read the condition"):
+        parse([text])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "label=crater",
+        "label!=dune",
+        "year=1969",
+        "year=1969.0",
+        "year>=1969",
+        "year<=1969",
+        "year>1968",
+        "year<1970",
+        "year>200",
+        "depth=2.50",
+        "depth<10",
+        "code=7",
+        "checked=True",
+        "label>apple",
+    ],
+)
+def test_conditions_that_hold(condition: str):
+    assert holds(condition)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["label=Crater", "label!=crater", "year=196", "year>1969", "year<1969", "depth>10", "checked=False", "label<apple"],
+)
+def test_conditions_that_do_not_hold(condition: str):
+    assert not holds(condition)
+
+
+@pytest.mark.parametrize("condition", ["room=6", "room!=6", "room<6", "room="])
+def test_an_image_without_the_attribute_never_passes(condition: str):
+    assert not holds(condition)
+
+
+def test_a_circle_is_measured_along_the_ground():
+    # One degree of latitude is 111.195 km on the mean sphere.
+    (near,), (far,) = parse(near=(0, 0, 111_200)), parse(near=(0, 0, 111_190))
+    assert near.holds({"lat": 1, "lon": 0.0})
+    assert not far.holds({"lat": 1, "lon": 0.0})
+
+
+def test_a_circle_reaches_across_the_date_line():
+    assert Circle(0, 179.9, 30_000).holds({"lat": 0.0, "lon": -179.9})
+
+
+@pytest.mark.parametrize("attributes", [{}, {"lat": 0.0}, {"lon": 0.0}, {"lat": "0", "lon": "0"}])
+def test_an_image_without_a_position_is_in_no_circle(attributes: dict):
+    assert not Circle(0, 0, 1e9).holds(attributes)
+
+
+@pytest.mark.parametrize(
+    "near", [(91, 0, 1), (-91, 0, 1), (0, 181, 1), (0, -181, 1), (0, 0, 0), (0, 0, -5), (float("nan"), 0, 1)]
+)
+def test_a_circle_that_is_not_on_the_map_is_refused(near: tuple):
+    with pytest.raises(InputError, match="not a circle on the map"):
+        parse(near=near)
+
+
+def test_conditions_and_the_circle_come_together():
+    assert parse(["a=1", "b=2"], (1, 2, 3)) == (Condition("a", "=", "1"), Condition("b", "=", "2"), Circle(1, 2, 3))
+    assert parse() == ()
+
+
+def test_a_condition_needs_a_name():
+    with pytest.raises(InputError):
+        parse(["  =3"])
+
+
+def test_words_that_look_like_special_numbers_are_texts():
+    assert parse(["label=nan"])[0].holds({"label": "nan"})
+    assert parse(["label=inf"])[0].holds({"label": "inf"})
+
+
+def test_truth_values_compare_in_either_case():
+    assert parse(["sold=true"])[0].holds({"sold": True})
+    assert not parse(["sold=true"])[0].holds({"sold": False})
+
+
+VALUES = some.one_of(
+    some.booleans(),
+    some.integers(-3, 3),
+    some.floats(),
+    some.sampled_from(["", "a", "B", "True", "true", "1", "1.0", " 2 ", "nan", "inf", "é"]),
+)
+
+
+@given(
+    some.lists(some.dictionaries(some.sampled_from(["x", "y"]), VALUES)),
+    some.sampled_from(sorted(OPERATORS)),
+    some.one_of(VALUES.map(str), some.sampled_from(["TRUE", "False", "b", "1e0"])),
+)
+def test_a_column_meets_a_condition_where_its_images_do(rows: list[dict[str, Attribute]], sign: str, value: str):
+    condition = Condition("x", sign, value)
+    assert make_column(rows, "x").meet(condition).tolist() == [condition.holds(row) for row in rows]
+
+
+@given(some.lists(some.dictionaries(some.sampled_from(["lat", "lon"]), some.one_of(VALUES, some.floats(-200, 200)))))
+def test_places_lie_in_a_circle_where_their_images_do(rows: list[dict[str, Attribute]]):
+    circle = Circle(10, 20, 5_000_000)
+    assert make_places(rows).meet(circle).tolist() == [circle.holds(row) for row in rows]
