@@ -26,7 +26,7 @@ from resight.types import Descriptors, Query
 
 TOKENS, THEMES, K, BATCH, SHORTLIST = 32, 50, 10, 250, 1000
 RECIPE = """
-index = { name = "late", kind = "int8" }
+index = { name = "maxsim", kind = "int8" }
 
 [[branches]]
 encoder = { name = "efficientnet_lite", variant = "lite2", block = 16, size = 256 }

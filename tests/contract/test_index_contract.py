@@ -215,7 +215,7 @@ def test_a_query_without_rows_finds_everything_equal(regions: Searcher):
 def test_several_rows_of_a_query_are_refused_where_nothing_says_how_they_match(name: str, tmp_path: Path):
     searcher = index.build(name).create(lambda: iter([region_rows(REGIONS)]), tmp_path)
     query = Descriptors(("q",), np.ones((2, 2), np.float32), np.zeros(2, np.int32))
-    with pytest.raises(RecipeError, match=r'"best".*"mean"[\s\S]*"late"'):
+    with pytest.raises(RecipeError, match=r'"best".*"mean"[\s\S]*"maxsim"'):
         searcher.search(query, 1)
 
 

@@ -34,7 +34,7 @@ def prepare_settings(name: str, folder: Path) -> dict[str, Any]:
         return {"encoder": {"name": "cider", "backbone": "resnet18", "untrained": True, "size": 96, "device": "cpu"}}
     if name == "saliency":
         return {"size": 112}  # for speed
-    return {"sources": ["grid", {"name": "sliding", "level": 1}]} if name == "joined" else {}
+    return {"sources": ["grid", {"name": "sliding", "level": 1}]} if name == "union" else {}
 
 
 def draw_pictures() -> dict[str, Picture]:

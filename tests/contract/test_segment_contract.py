@@ -17,16 +17,16 @@ from resight.types import Choice, Descriptors, Ranking
 
 MORE: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"match": "mean"}),
-    ("histogram", {"tf_idf": False}),
-    ("histogram", {"tf_idf": False, "distance": "l1"}),
-    ("inverted", {"idf": True}),
-    ("late", {"kind": "fp32"}),
-    ("late", {"kind": "fp16", "exact": False}),
-    ("late", {"exact": False}),
-    ("ray_shards", {"shards": 3, "inner": Choice("late", {"keep": "none"})}),
-    ("late", {"cascade": True, "cascade_dims": 4, "cascade_keep": (6, 4)}),
+    ("bow_histogram", {"tf_idf": False}),
+    ("bow_histogram", {"tf_idf": False, "distance": "l1"}),
+    ("asmk_inverted", {"idf": True}),
+    ("maxsim", {"kind": "fp32"}),
+    ("maxsim", {"kind": "fp16", "exact": False}),
+    ("maxsim", {"exact": False}),
+    ("ray_shards", {"shards": 3, "inner": Choice("maxsim", {"keep": "none"})}),
+    ("maxsim", {"cascade": True, "cascade_dims": 4, "cascade_keep": (6, 4)}),
 ]
-PARTED = {"exact", "hnsw", "late", "inverted", "histogram", "qdrant", "ray_shards"}  # with some settings
+PARTED = {"exact", "hnsw", "maxsim", "asmk_inverted", "bow_histogram", "qdrant", "ray_shards"}  # with some settings
 ONE_ROW = {"exact", "hnsw", "ivfpq", "qdrant", "ray_shards"}
 Kind = Literal["regions", "vectors", "words", "counts"]
 

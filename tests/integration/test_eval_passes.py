@@ -25,7 +25,7 @@ max = { name = "pooled", pooling = "max" }
 GeM = { name = "pooled", pooling = "gem" }
 """
 TOKENS = (
-    POOLINGS.partition("[branches.descriptor]")[0] + 'descriptor = { name = "aggregated", k = 4 }\nindex = "late"\n'
+    POOLINGS.partition("[branches.descriptor]")[0] + 'descriptor = { name = "aggregated", k = 4 }\nindex = "maxsim"\n'
 )
 
 

@@ -34,7 +34,7 @@ weight = 0
 name = "late"
 """
 TOKENS = f"""{HEAD}
-index = {{ name = "late", kind = "fp32" }}
+index = {{ name = "maxsim", kind = "fp32" }}
 
 [[branches]]
 encoder = {ENCODER}
@@ -155,7 +155,7 @@ def test_each_alternative_has_the_figures_of_its_own_recipe(views: Path) -> None
 def test_curves_that_cannot_be_drawn_say_what_they_need(views: Path) -> None:
     for recipe, words, told in (
         ("tokens.toml", ("--curve", "shortlist"), "the reranker 'late'"),
-        ("two.toml", ("--curve", "compression"), "the index 'late'"),
+        ("two.toml", ("--curve", "compression"), "the index 'maxsim'"),
         ("two.toml", ("--curve", "shortlist", "--metric", "map"), "one of recall@1, ap"),
         ("two.toml", ("--curve", "shortlist", "--steps", "few"), "--steps 10,50,100"),
         ("two.toml", ("--curve", "bend"), "one of compression, shortlist"),

@@ -14,7 +14,7 @@ from resight.types import Judgement
 RECIPE = """
 name = "walls"
 data = "manifest"
-index = "inverted"
+index = "asmk_inverted"
 metrics = ["recall@1", "recall_fraction@2", "ap", "locscore"]
 
 [[branches]]

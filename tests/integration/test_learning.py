@@ -63,7 +63,7 @@ def test_pairs_of_ones_own_calibrate_the_probability(labelled: Path, tmp_path: P
 def test_words_are_learnt_from_the_images_that_are_indexed(scenes: Path, view: Path, tmp_path: Path) -> None:
     recipe, collection = tmp_path / "bow.toml", tmp_path / "bow.resight"
     recipe.write_text(
-        'index = { name = "histogram", tf_idf = false }\n[[branches]]\nencoder = "sift"\n'
+        'index = { name = "bow_histogram", tf_idf = false }\n[[branches]]\nencoder = "sift"\n'
         'descriptor = { name = "bow", codebook = "learn", words = 200, assignment = "soft" }\n'
     )
     assert run("index", scenes, "--into", collection, "--recipe", recipe).code == 0

@@ -24,7 +24,7 @@ RECIPE = Recipe(
         Branch(
             Choice("efficientnet_lite", {"block": 8, "size": 64}),
             Choice("tokens", {"selection": "all"}),
-            index=Choice("late", {"kind": "fp32"}),
+            index=Choice("maxsim", {"kind": "fp32"}),
         ),
     ),
 )

@@ -63,9 +63,9 @@ def check_same(found: Ranking, right: Ranking) -> None:
     ("inner", "tokens"),
     [
         (Choice("exact"), 1),
-        (Choice("late"), 6),
-        (Choice("late", {"kind": "fp16"}), 6),
-        (Choice("late", {"kind": "int8", "keep": "none"}), 6),
+        (Choice("maxsim"), 6),
+        (Choice("maxsim", {"kind": "fp16"}), 6),
+        (Choice("maxsim", {"kind": "int8", "keep": "none"}), 6),
     ],
     ids=str,
 )

@@ -107,7 +107,7 @@ def test_a_closer_look_refines_the_region_without_key_points(query: Path, tmp_pa
     smaller = ((470, 34), (596, 30), (600, 126), (466, 122))
     write_walls(tmp_path / "walls", [7], smaller)
     recipe = REGIONS.replace("block = 12, size = 128", "block = 9, size = 256")
-    collection = index(recipe + "\n[[rerankers]]\nname = 'closer'\n", tmp_path / "walls", tmp_path)
+    collection = index(recipe + "\n[[rerankers]]\nname = 'patch_refine'\n", tmp_path / "walls", tmp_path)
     (hit,) = collection.search(query)
     assert hit.located_by == "tokens"
     assert overlap(hit.box, box_around(smaller)) > overlap(REGION, box_around(smaller)) + 0.2

@@ -32,7 +32,7 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.append({"id": f"view_{scene}", "path": f"view_{scene}.jpg"} | truth)
     (folder / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "vlad.toml").write_text(RECIPE)
-    (folder / "asmk.toml").write_text(RECIPE.replace("vlad", "asmk") + '\n[index]\nname = "inverted"\n')
+    (folder / "asmk.toml").write_text(RECIPE.replace("vlad", "asmk") + '\n[index]\nname = "asmk_inverted"\n')
     return folder
 
 

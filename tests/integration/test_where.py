@@ -94,7 +94,7 @@ def test_an_evaluation_tells_distances(tmp_path: Path, scenes: Path, view: Path)
     table = tmp_path / "manifest.csv"
     table.write_text("\n".join(["path,id,lat,lon,role", *rows, f"{view},q,7,10,query"]))
     recipe = tmp_path / "recipe.toml"
-    lines = ('data = "manifest"', 'index = "inverted"', 'metrics = ["recall@1"]')
+    lines = ('data = "manifest"', 'index = "asmk_inverted"', 'metrics = ["recall@1"]')
     recipe.write_text("\n".join([*lines, "[[branches]]", 'encoder = "sift"', 'descriptor = "asmk"']))
     ran = run("eval", recipe, "--data", table, "--distances", "--no-cache")
     assert ran.code == 0, ran.err

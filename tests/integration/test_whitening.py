@@ -30,7 +30,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "labelled.csv").write_text("\n".join(["path,label", *(f"{name},{name[:2]}" for name in names)]))
     (folder / "plain.csv").write_text("\n".join(["path", *names]))
     (folder / "pooled.toml").write_text(RECIPE.format(descriptor='"pooled"', index="exact"))
-    (folder / "tokens.toml").write_text(RECIPE.format(descriptor='"tokens"', index="late"))
+    (folder / "tokens.toml").write_text(RECIPE.format(descriptor='"tokens"', index="maxsim"))
     for images, recipe in (("labelled", "pooled"), ("plain", "pooled"), ("labelled", "tokens")):
         collection = folder / f"{images}_{recipe}.resight"
         ran = run("index", folder / f"{images}.csv", "--into", collection, "--recipe", folder / f"{recipe}.toml")

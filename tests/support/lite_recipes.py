@@ -2,7 +2,7 @@
 
 ENCODER = '{ name = "efficientnet_lite", variant = "lite0", block = 10, size = 128 }'  # tokens of 112 dimensions
 TOKENS = f"""
-index = "late"
+index = "maxsim"
 
 [[branches]]
 encoder = {ENCODER}

@@ -17,6 +17,7 @@ from typing import Any
 from resight import plugins
 from resight import recipe as recipes
 from resight.collection import location
+from resight.collection.renamed_plugins import rename_plugins
 from resight.encode import models
 from resight.errors import CollectionError, StorageError, VersionMismatch
 from resight.files.lock import NAME as LOCK
@@ -62,7 +63,7 @@ def read(folder: Path) -> Description:
             fix="update resight" if version > FORMAT else "index the images again into a new collection",
         )
     try:
-        recipe = _locate(recipes.parse(table["recipe"]), folder)
+        recipe = _locate(recipes.parse(rename_plugins(table["recipe"])), folder)
         return Description(recipe, tuple(table["spaces"]), str(table["created"]), version)
     except (KeyError, TypeError) as error:
         raise _damaged(path, error) from error

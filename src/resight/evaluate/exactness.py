@@ -3,7 +3,7 @@
 In: a collection, one of its branches, and queries or how many of its images. Out: rows of that branch, each with the id
 of the image where it is one of the collection, so that it can be left out of its own answer.
 
-How often the unproven answer of the index `late` is the exact one, measured on one's own images.
+How often the unproven answer of the index `maxsim` is the exact one, measured on one's own images.
 
 In: a collection, and queries or a sample of its own images. Out: the share of queries whose first r answers are the
 exact ones in the exact order, for r = 1 … k, and what the proof costs. An image of the collection that serves as a
@@ -169,10 +169,10 @@ def find_late(collection: Collection) -> tuple[Shortlister, LateSearcher]:
     names = [(branch.index or collection.recipe.index).name for branch in collection.recipe.branches if branch.weight]
     raise RecipeError(
         f"{collection.path} has no answer that could be proven",
-        expected='a branch of tokens whose index is "late"',
+        expected='a branch of tokens whose index is "maxsim"',
         actual=", ".join(f"{part.name} by {name}" for part, name in zip(parts, names, strict=True)),
         fix="index the images with such a recipe, e.g. --encoder gardens_point_tokens; if their branch has tokens "
-        "already, add --set index=late",
+        "already, add --set index=maxsim",
     )
 
 

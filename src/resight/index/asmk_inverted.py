@@ -48,7 +48,7 @@ class Inverted:
         return not self._config.idf  # which counts all images
 
     def create(self, chunks: Chunks, folder: Path) -> "InvertedSearcher":
-        counted = count_words(chunks, "inverted", np.uint8, "asmk")
+        counted = count_words(chunks, "asmk_inverted", np.uint8, "asmk")
         total = int(counted.starts[-1])
         images = create_array(folder / "images.npy", (total,), np.int32)
         codes = create_array(folder / "codes.npy", (total, counted.dimensions), np.uint8)

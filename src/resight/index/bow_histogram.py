@@ -67,7 +67,7 @@ class Histogram:
         return not self._config.tf_idf  # which counts all images
 
     def create(self, chunks: Chunks, folder: Path) -> "HistogramSearcher":
-        counted = count_words(chunks, "histogram", np.float32, "bow")
+        counted = count_words(chunks, "bow_histogram", np.float32, "bow")
         idf = _weigh(counted, self._config.tf_idf)
         total = int(counted.starts[-1])
         images = create_array(folder / "images.npy", (total,), np.int32)

@@ -7,8 +7,8 @@ Where the points lie:
     edge = true      in a Qdrant Edge shard beside the other files, without a lock
     url = "…"        on a server, in a collection named after its content; removing the index leaves it there
 
-On disk besides: what index/rows writes. Score: ⟨q, x⟩ as exact.py has it, with match = "mean" and tokens as late.py has
-it. `exact = false` lets Edge and a server walk a graph (HNSW) instead of comparing all.
+On disk besides: what index/rows writes. Score: ⟨q, x⟩ as exact.py has it, with match = "mean" and tokens as
+maxsim.py has it. `exact = false` lets Edge and a server walk a graph (HNSW) instead of comparing all.
 """
 
 import hashlib

@@ -4,7 +4,7 @@ from resight.collection.build_pipeline import SHARDS, list_local, spread, start_
 from resight.errors import InputError
 from resight.types import Branch, Choice, Recipe
 
-EXACT, LATE = Choice("exact"), Choice("late", {"kind": "int8", "keep": "none"})
+EXACT, LATE = Choice("exact"), Choice("maxsim", {"kind": "int8", "keep": "none"})
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def test_the_local_engine_leaves_an_index_as_it_is():
 
 
 @pytest.mark.parametrize(
-    "choice", [EXACT, LATE, Choice("late", {"kind": "pq"}), Choice("histogram", {"tf_idf": False})]
+    "choice", [EXACT, LATE, Choice("maxsim", {"kind": "pq"}), Choice("bow_histogram", {"tf_idf": False})]
 )
 @pytest.mark.parametrize("engine", ["ray", "ray://10.0.0.1:6379", "ray://auto"])
 def test_ray_keeps_an_index_in_shards_that_are_the_same_for_every_cluster(choice: Choice, engine: str):
@@ -25,7 +25,7 @@ def test_ray_keeps_an_index_in_shards_that_are_the_same_for_every_cluster(choice
 
 
 @pytest.mark.parametrize(
-    "choice", [Choice("ivfpq"), Choice("histogram"), Choice("late", {"cascade": True}), Choice("ray_shards")]
+    "choice", [Choice("ivfpq"), Choice("bow_histogram"), Choice("maxsim", {"cascade": True}), Choice("ray_shards")]
 )
 def test_what_cannot_be_divided_stays_and_so_does_what_is_in_shards_already(choice: Choice):
     assert spread(choice, "ray") is choice

@@ -49,7 +49,7 @@ class FakeStore:
 
 def search(folder: Path, store: FakeStore, **settings: Any) -> tuple[str, ...]:
     cache = IndexCache(folder, [""])
-    return cache.open(Choice("late", settings), store, 0).search(QUERY, 10).ids  # type: ignore[arg-type]
+    return cache.open(Choice("maxsim", settings), store, 0).search(QUERY, 10).ids  # type: ignore[arg-type]
 
 
 def cut(path: Path) -> None:
@@ -165,11 +165,11 @@ def test_an_index_that_another_process_removes_meanwhile_is_found_in_its_new_pla
 
 def test_what_another_process_has_put_in_the_place_of_an_open_index_stays(tmp_path: Path):
     cache, store = IndexCache(tmp_path, [""]), FakeStore()
-    cache.open(Choice("late"), store, 0)  # type: ignore[arg-type]
+    cache.open(Choice("maxsim"), store, 0)  # type: ignore[arg-type]
     (place,) = (tmp_path / "indexes").iterdir()
     other = place.rename(place.with_name(place.name + "0"))
     fewer = FakeStore(version=2, stamps={name: row for name, row in store.stamps.items() if row})
-    assert ROWS.ids[0] not in cache.open(Choice("late"), fewer, 0).search(QUERY, 60).ids  # type: ignore[arg-type]
+    assert ROWS.ids[0] not in cache.open(Choice("maxsim"), fewer, 0).search(QUERY, 60).ids  # type: ignore[arg-type]
     assert list((tmp_path / "indexes").iterdir()) == [other]
     assert fewer.builds == []
 
@@ -177,7 +177,7 @@ def test_what_another_process_has_put_in_the_place_of_an_open_index_stays(tmp_pa
 def test_threads_that_open_an_index_at_once_build_it_once(tmp_path: Path):
     store, cache = FakeStore(), IndexCache(tmp_path, [""])
     with ThreadPoolExecutor(8) as pool:
-        opened = list(pool.map(lambda _: cache.open(Choice("late"), store, 0), range(8)))  # type: ignore[arg-type]
+        opened = list(pool.map(lambda _: cache.open(Choice("maxsim"), store, 0), range(8)))  # type: ignore[arg-type]
     built = FakeStore()
     (tmp_path / "alone").mkdir()
     search(tmp_path / "alone", built)
@@ -195,6 +195,6 @@ def test_where_nothing_may_be_written_an_index_lives_elsewhere(tmp_path: Path, m
     with monkeypatch.context() as locked:
         mkdir = Path.mkdir
         locked.setattr(Path, "mkdir", lambda self, *_, **how: (refuse if "locked" in str(self) else mkdir)(self, **how))
-        found = cache.open(Choice("late"), store, 0).search(QUERY, 10).ids  # type: ignore[arg-type]
+        found = cache.open(Choice("maxsim"), store, 0).search(QUERY, 10).ids  # type: ignore[arg-type]
     assert found == whole
     assert not (tmp_path / "locked").exists()

@@ -61,12 +61,12 @@ def test_a_code_that_does_not_exist_is_refused(step: str) -> None:
 
 
 def test_codes_alone_give_the_answer_and_only_pq_is_trained() -> None:
-    recipe = Recipe("one", (TOKENS,), index=Choice("late", {"kind": "int8", "exact": True, "train_on": "day/*"}))
+    recipe = Recipe("one", (TOKENS,), index=Choice("maxsim", {"kind": "int8", "exact": True, "train_on": "day/*"}))
     pq = compression.choose_codes(recipe, 0, compression.read_step("pq52x8")).branches[0].index
     alone = {"keep": "none", "exact": False}
-    assert pq == Choice("late", {"kind": "pq", "m": 52, "bits": 8, "train_on": "day/*", **alone})
+    assert pq == Choice("maxsim", {"kind": "pq", "m": 52, "bits": 8, "train_on": "day/*", **alone})
     full = compression.choose_codes(recipe, 0, {"kind": "fp32"}).branches[0].index
-    assert full == Choice("late", {"kind": "fp32", **alone})
+    assert full == Choice("maxsim", {"kind": "fp32", **alone})
     for choice in (pq, full):
         assert choice is not None
         plugins.configure(plugins.find("resight.index", choice.name).Config, choice.settings, choice.name)
@@ -74,8 +74,8 @@ def test_codes_alone_give_the_answer_and_only_pq_is_trained() -> None:
 
 def test_the_branch_with_tokens_is_found_by_its_index() -> None:
     pooled = Branch(ENCODER, Choice("pooled"), index=Choice("exact"))
-    assert compression.find_branch(Recipe("a", (pooled, TOKENS), index=Choice("late"))) == 1
-    for recipe in (Recipe("b", (TOKENS,)), Recipe("c", (TOKENS, TOKENS), index=Choice("late"))):
+    assert compression.find_branch(Recipe("a", (pooled, TOKENS), index=Choice("maxsim"))) == 1
+    for recipe in (Recipe("b", (TOKENS,)), Recipe("c", (TOKENS, TOKENS), index=Choice("maxsim"))):
         with pytest.raises(RecipeError, match="no tokens"):
             compression.find_branch(recipe)
 

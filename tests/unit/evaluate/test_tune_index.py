@@ -51,9 +51,9 @@ def test_rows_are_cut_into_parts_that_divide_them() -> None:
 
 
 def test_the_only_branch_with_vectors_is_tuned_or_the_one_that_is_chosen() -> None:
-    assert find_branch(make(Choice("late"), None)) == 1
+    assert find_branch(make(Choice("maxsim"), None)) == 1
     assert find_branch(make(None, TUNED), 1) == 1
-    for recipe, chosen in ((make(None, None), None), (make(Choice("late")), None), (make(Choice("late"), None), 0)):
+    for recipe, chosen in ((make(None, None), None), (make(Choice("maxsim")), None), (make(Choice("maxsim"), None), 0)):
         with pytest.raises(RecipeError, match="to tune"):
             find_branch(recipe, chosen)
     assert choose_index(make(None, None), 1, TUNED).branches[1].index == TUNED

@@ -49,7 +49,7 @@ def test_joined_branches_are_the_distinct_encodings_of_all() -> None:
 
 
 def test_a_variant_gives_weight_to_its_own_branches_alone() -> None:
-    own = Branch(A, TOKENS, weight=2, index=Choice("late"))
+    own = Branch(A, TOKENS, weight=2, index=Choice("maxsim"))
     branches = join([make(Branch(A, POOLED)), make(own)])
     weighed, positions = weigh(make(own), branches)
     assert (weighed.branches, positions) == ((branches[0], own), {1})

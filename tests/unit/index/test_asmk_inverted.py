@@ -50,7 +50,7 @@ def build(
     names = list(images)
     parts = [names[start : start + chunk] for start in range(0, len(names), chunk)]
     chunks = [word_rows({name: images[name] for name in part}, code_bytes) for part in parts]
-    return index.build("inverted", **settings).create(lambda: iter(chunks), folder)
+    return index.build("asmk_inverted", **settings).create(lambda: iter(chunks), folder)
 
 
 def ask(query: Image, code_bytes: int = BYTES) -> Descriptors:
@@ -163,7 +163,7 @@ def test_images_that_have_no_word_at_all_can_be_indexed(tmp_path: Path):
 
 def test_rows_without_words_are_refused(tmp_path: Path):
     with pytest.raises(RecipeError, match="needs visual words"):
-        index.build("inverted").create(lambda: iter([global_rows("a", [[1, 0]])]), tmp_path)
+        index.build("asmk_inverted").create(lambda: iter([global_rows("a", [[1, 0]])]), tmp_path)
 
 
 def test_an_index_without_images_finds_nothing(tmp_path: Path):

@@ -19,7 +19,7 @@ def build(folder: Path, images: Mapping[str, Bag], chunk: int = 100, **settings:
     names = list(images)
     parts = [names[start : start + chunk] for start in range(0, len(names), chunk)]
     chunks = [count_rows({name: images[name] for name in part}) for part in parts]
-    return index.build("histogram", **settings).create(lambda: iter(chunks), folder)
+    return index.build("bow_histogram", **settings).create(lambda: iter(chunks), folder)
 
 
 def ask(searcher: Searcher, query: Bag, k: int = 100) -> dict[str, float]:
@@ -119,16 +119,16 @@ def test_a_word_that_no_image_has_takes_its_share_of_the_query(tmp_path: Path):
 def test_how_images_are_weighed_is_kept_with_the_index(tmp_path: Path):
     images = {"a": {0: 2, 1: 1}, "b": {0: 1}, "c": {2: 1}}
     made = ask(build(tmp_path, images), {0: 1, 1: 1})
-    assert ask(index.build("histogram").open(tmp_path), {0: 1, 1: 1}) == made
+    assert ask(index.build("bow_histogram").open(tmp_path), {0: 1, 1: 1}) == made
     assert np.load(tmp_path / "idf.npy").tolist() == pytest.approx([math.log(1.5), math.log(3), math.log(3)])
 
 
 def test_rows_without_words_and_rows_of_asmk_are_refused(tmp_path: Path):
     for rows in (global_rows("a", [[1, 0]]), word_rows({"a": {1: [7]}}, 1)):
         with pytest.raises(RecipeError, match=r"needs visual words[\s\S]*bow"):
-            index.build("histogram").create(lambda rows=rows: iter([rows]), tmp_path)
+            index.build("bow_histogram").create(lambda rows=rows: iter([rows]), tmp_path)
 
 
 def test_bags_of_words_are_refused_by_the_index_of_asmk(tmp_path: Path):
     with pytest.raises(RecipeError, match=r"needs visual words[\s\S]*histogram"):
-        index.build("inverted").create(lambda: iter([count_rows({"a": {1: 1}})]), tmp_path)
+        index.build("asmk_inverted").create(lambda: iter([count_rows({"a": {1: 1}})]), tmp_path)

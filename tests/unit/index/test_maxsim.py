@@ -25,7 +25,7 @@ QUERY = make_tokens([5], seed=100)
 def create(folder: Path, images: Descriptors, **settings: Any) -> LateSearcher:
     """The index, opened from disk as a later process would."""
     folder.mkdir(exist_ok=True)
-    plugin = index.build("late", **settings)
+    plugin = index.build("maxsim", **settings)
     plugin.create(lambda: iter([images]), folder)
     searcher = plugin.open(folder)
     assert isinstance(searcher, LateSearcher)
@@ -51,7 +51,7 @@ def create(folder: Path, images: Descriptors, **settings: Any) -> LateSearcher:
 )
 def test_settings_that_contradict_each_other_are_refused(settings: dict[str, Any], problem: str):
     with pytest.raises(RecipeError, match=problem):
-        index.build("late", **settings)
+        index.build("maxsim", **settings)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_pattern_that_matches_nothing_is_refused_with_ids_as_they_are(tmp_path
 def test_an_empty_collection_can_have_any_settings(tmp_path: Path):
     for number, settings in enumerate(({"kind": "pq"}, {"cascade": True}, {"keep": "none"})):
         (tmp_path / str(number)).mkdir()
-        plugin = index.build("late", **settings)
+        plugin = index.build("maxsim", **settings)
         plugin.create(lambda: iter(()), tmp_path / str(number))
         assert plugin.open(tmp_path / str(number)).search(QUERY, 5).ids == ()
 
@@ -179,7 +179,7 @@ def test_an_empty_collection_can_have_any_settings(tmp_path: Path):
 @pytest.mark.parametrize("kind", ["fp32", "fp16", "int8", "pq"])
 def test_exact_answers_are_those_of_the_formula_in_every_kind(tmp_path: Path, kind: str):
     images = make_tokens([1 + number % 7 for number in range(300)])
-    searcher = index.build("late", kind=kind, keep="fp32").create(lambda: iter([images]), tmp_path)
+    searcher = index.build("maxsim", kind=kind, keep="fp32").create(lambda: iter([images]), tmp_path)
     for seed in range(5):
         query = make_tokens([5], seed=100 + seed)
         truth = score_by_hand(query, images)
@@ -190,7 +190,7 @@ def test_exact_answers_are_those_of_the_formula_in_every_kind(tmp_path: Path, ki
 
 def test_an_image_without_tokens_scores_0_and_is_listed(tmp_path: Path):
     images = make_tokens([3, 0, 2])
-    searcher = index.build("late").create(lambda: iter([images]), tmp_path)
+    searcher = index.build("maxsim").create(lambda: iter([images]), tmp_path)
     found = searcher.search(make_tokens([2], seed=9), 3)
     assert dict(zip(found.ids, found.scores.tolist(), strict=True))["001"] == 0
 
@@ -199,21 +199,21 @@ def test_an_image_without_tokens_scores_0_and_is_listed(tmp_path: Path):
 def test_an_image_without_tokens_comes_before_those_that_score_less_than_0(tmp_path: Path, settings: dict):
     axes = np.eye(4, dtype=np.float32)
     rows = Descriptors(("a", "b", "c"), np.stack([-axes[0], axes[0]]), np.array([0, 2], np.int32))
-    searcher = index.build("late", **settings).create(lambda: iter([rows]), tmp_path)
+    searcher = index.build("maxsim", **settings).create(lambda: iter([rows]), tmp_path)
     query = Descriptors(("q",), axes[:1], np.zeros(1, np.int32))
     assert searcher.search(query, 2).ids == ("c", "b")
     assert searcher.search(query, 3, frozenset("ab")).ids == ("b", "a")
 
 
 def test_a_query_without_tokens_finds_everything_equally_good(tmp_path: Path):
-    searcher = index.build("late").create(lambda: iter([make_tokens([3, 2, 1])]), tmp_path)
+    searcher = index.build("maxsim").create(lambda: iter([make_tokens([3, 2, 1])]), tmp_path)
     found = searcher.search(make_tokens([0], seed=1), 2)
     assert (found.ids, found.scores.tolist(), found.proof) == (("000", "001"), [0, 0], "")
 
 
 def test_only_what_is_allowed_is_found(tmp_path: Path):
     images = make_tokens([4] * 20)
-    searcher = index.build("late").create(lambda: iter([images]), tmp_path)
+    searcher = index.build("maxsim").create(lambda: iter([images]), tmp_path)
     found = searcher.search(make_tokens([4], seed=3), 5, frozenset({"004", "011"}))
     assert set(found.ids) == {"004", "011"}
 
@@ -222,25 +222,25 @@ def test_of_equal_scores_at_the_cut_the_first_ids_come_in_however_they_were_stor
     token = np.ones((1, 4), np.float32) / 2
     ids = [f"{number:02}" for number in np.random.default_rng(0).permutation(60)]
     chunks = [Descriptors((name,), token, np.zeros(1, np.int32)) for name in ids]
-    searcher = index.build("late").create(lambda: iter(chunks), tmp_path)
+    searcher = index.build("maxsim").create(lambda: iter(chunks), tmp_path)
     assert searcher.search(replace(chunks[0], ids=("q",)), 3).ids == ("00", "01", "02")
 
 
 def test_visual_words_are_refused(tmp_path: Path):
     rows = Descriptors(("a",), np.zeros((1, 2), np.uint8), np.zeros(1, np.int32), words=np.zeros(1, np.int32))
     with pytest.raises(RecipeError, match="needs tokens"):
-        index.build("late").create(lambda: iter([rows]), tmp_path)
+        index.build("maxsim").create(lambda: iter([rows]), tmp_path)
 
 
 @pytest.mark.parametrize("other", [make_tokens([2], dimensions=8, space="a"), make_tokens([2], space="b")])
 def test_rows_of_two_kinds_are_refused_with_both(tmp_path: Path, other: Descriptors):
     chunks = [make_tokens([2, 2], space="a"), replace(other, ids=("other",))]
     with pytest.raises(SpaceMismatch, match="16 dimensions, space 'a'"):
-        index.build("late").create(lambda: iter(chunks), tmp_path)
+        index.build("maxsim").create(lambda: iter(chunks), tmp_path)
 
 
 def test_a_query_of_another_space_or_of_other_dimensions_is_refused_with_both(tmp_path: Path):
-    plugin = index.build("late")
+    plugin = index.build("maxsim")
     plugin.create(lambda: iter([make_tokens([2, 2], space="tokens #1")]), tmp_path)
     searcher = plugin.open(tmp_path)
     with pytest.raises(SpaceMismatch) as refusal:
@@ -252,7 +252,7 @@ def test_a_query_of_another_space_or_of_other_dimensions_is_refused_with_both(tm
 
 
 def test_ids_and_pack_that_do_not_belong_together_are_refused(tmp_path: Path):
-    plugin = index.build("late")
+    plugin = index.build("maxsim")
     plugin.create(lambda: iter([make_tokens([2, 2])]), tmp_path)
     (tmp_path / "images.json").write_text('{"space": "", "ids": ["a"]}')
     with pytest.raises(CollectionError, match="2 ids"):
@@ -278,7 +278,7 @@ def test_tokens_are_written_once_and_not_held_in_memory(
             return (replace(part, ids=tuple(f"{number}/{name}" for name in part.ids)) for number in range(parts))
 
         tracemalloc.start()
-        index.build("late", **settings).create(chunks, folder)
+        index.build("maxsim", **settings).create(chunks, folder)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return peak
@@ -294,7 +294,7 @@ def test_a_list_of_images_is_read_from_a_map_whose_pages_are_asked_for_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
     monkeypatch.setattr(pack_files, "LEAST", 0)  # small arrays would be read
-    searcher = index.build("late", kind=kind, keep="none").create(lambda: iter([make_tokens([4] * 20)]), tmp_path)
+    searcher = index.build("maxsim", kind=kind, keep="none").create(lambda: iter([make_tokens([4] * 20)]), tmp_path)
     asked: list[tuple[bool, list[int] | None]] = []
 
     def note(_module, tokens, _offsets, rows):

@@ -137,8 +137,8 @@ def test_an_unknown_key_is_answered_with_the_known_ones():
 
 
 def test_overrides_are_put_in_from_left_to_right(file: Path):
-    made = recipe.load(file, ["index=exact", "branches.0.encoder.features=2000", "index=inverted"])
-    assert made.index == Choice("inverted")
+    made = recipe.load(file, ["index=exact", "branches.0.encoder.features=2000", "index=asmk_inverted"])
+    assert made.index == Choice("asmk_inverted")
     assert made.branches[0].encoder == Choice("sift", {"features": 2000})
 
 
@@ -296,7 +296,7 @@ def test_a_preset_says_how_and_the_recipe_on_which_data(file: Path):
 def test_an_index_by_override_that_no_branch_takes_is_refused():
     for override in ("index=hnsw", "index.kind=fp32"):
         with pytest.raises(RecipeError, match="used by no branch"):
-            recipe.load("sift_tokens", [override] if "." not in override else ["index=late", override])
+            recipe.load("sift_tokens", [override] if "." not in override else ["index=maxsim", override])
     assert recipe.load("sift_tokens", ["branches.1.index.kind=fp32"]).branches[1].index.settings["kind"] == "fp32"
     assert recipe.load("tokens", ["index.kind=fp32"]).index.settings["kind"] == "fp32"
 

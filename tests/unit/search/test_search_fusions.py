@@ -25,7 +25,7 @@ def test_equal_scores_share_the_best_of_their_ranks():
 
 def test_standouts_are_added_up_with_their_weights():
     one = np.array([9, 5, 4, 4, 3, 3, 2, 2], np.float32)
-    fused = fusions.build("standout").fuse(np.stack([one, 1000 * one[::-1]]), np.array([1, 2], np.float32))
+    fused = fusions.build("robust_zscore").fuse(np.stack([one, 1000 * one[::-1]]), np.array([1, 2], np.float32))
     assert fused[0] == pytest.approx(5.5 / 1.4826, rel=1e-4)
     assert fused[-1] == pytest.approx(2 * 5.5 / 1.4826, rel=1e-4)
 

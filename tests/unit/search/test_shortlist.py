@@ -82,7 +82,7 @@ def test_a_proof_says_which_branch_it_is_about_where_there_are_several():
 
 def test_an_empty_collection_has_an_empty_shortlist():
     parts = [Shortlister("x", 0, 1.0, FakeSearcher({})), Shortlister("y", 1, 1.0, FakeSearcher({}))]
-    for name in ("score", "standout", "rank"):
+    for name in ("score", "robust_zscore", "rank"):
         assert shortlist(QUERY, parts, fusions.build(name), 3, None).ids == ()
 
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import samples.gldv2
-import samples.sfm120k
 import torch
 from PIL import Image
 from support.tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
@@ -95,7 +93,7 @@ def test_sizes_are_upright_of_the_box_and_read_once(tmp_path: Path):
 
 
 def test_training_sets_give_their_classes(tmp_path: Path):
-    for module in (samples.sfm120k, samples.gldv2):
+    for module in (sfm120k, gldv2):
         module.write(tmp_path, np.random.default_rng(0))
     settings = replace(QUICK, single="keep")
     sfm = choose_examples(sets.build("sfm120k").load(tmp_path), settings)

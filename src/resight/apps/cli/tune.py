@@ -31,7 +31,7 @@ def identity(
 ) -> None:
     """Measure how often the unproven answer is the exact one, and how much faster it is, on your own images.
 
-    For collections with the index "late". What is unproven: a cascade (--set index.cascade=true), or the codes alone.
+    For collections with the index "maxsim". What is unproven: a cascade (--set index.cascade=true), or the codes alone.
     """
     from resight.evaluate.exactness import measure_identity
 

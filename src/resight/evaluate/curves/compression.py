@@ -1,7 +1,7 @@
 """Smaller tokens: what do fewer bytes lose?
 
-In: a recipe with the index `late`. Out: for each kind of code its measured size, its loss against fp32 and the time of
-the search. All answers come from the codes alone, none is corrected by kept tokens: the loss is that of the codes.
+In: a recipe with the index `maxsim`. Out: for each kind of code its measured size, its loss against fp32 and the time
+of the search. All answers come from the codes alone, none is corrected by kept tokens: the loss is that of the codes.
 `steps` are fp32, fp16, int8, or product quantisation as pqMxB: M parts of B bits (B = 4 or 8). Without them:
 PQ of d/2 and d/4 parts of 4 bits and of d/4 and d/8 parts of 8 bits too, where these divide d. fp32 is always measured.
 """
@@ -30,7 +30,7 @@ from resight.evaluate.results import RunResult
 from resight.plugins import check_range
 from resight.types import Choice, Recipe
 
-INDEX = "late"
+INDEX = "maxsim"
 FULL = "fp32"
 PARTS = ((2, 4), (4, 8), (4, 4), (8, 8))  # dimensions a part, bits
 TRAINING = ("train_images", "train_on", "seed")  # settings of the index that only PQ takes notice of
@@ -51,7 +51,7 @@ def build(config: Config) -> "Compression":
 
 
 class Sized(Protocol):
-    """What the searchers of the index `late` can tell."""
+    """What the searchers of the index `maxsim` can tell."""
 
     @property
     def bytes_an_image(self) -> float: ...
@@ -115,7 +115,7 @@ def read_step(step: str) -> dict[str, Any]:
 
 
 def find_branch(recipe: Recipe) -> int:
-    """The branch whose tokens are compressed: the only one that the index `late` searches."""
+    """The branch whose tokens are compressed: the only one that the index `maxsim` searches."""
     found = [
         number
         for number, branch in enumerate(recipe.branches)
@@ -126,7 +126,7 @@ def find_branch(recipe: Recipe) -> int:
             f"the recipe {recipe.name!r} has no tokens to draw this curve of",
             expected=f"one branch with a weight and the index {INDEX!r}",
             actual=f"{len(found)} of {len(recipe.branches)} branches",
-            fix='e.g. gardens_point_tokens, or --set index=late with a descriptor such as "aggregated"',
+            fix='e.g. gardens_point_tokens, or --set index=maxsim with a descriptor such as "aggregated"',
         )
     return found[0]
 

@@ -186,5 +186,5 @@ def check_rows(chunk: Descriptors) -> None:
         "this index takes vectors",
         expected="a descriptor such as pooled or vlad",
         actual="visual words" if chunk.words is not None else f"rows of {chunk.vectors.dtype}",
-        fix='choose another index ("inverted" for asmk) or another descriptor',
+        fix='choose another index ("asmk_inverted" for asmk) or another descriptor',
     )

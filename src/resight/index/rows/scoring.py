@@ -62,7 +62,7 @@ def take_queries(query: Descriptors, match: Match | None) -> FloatArray:
             f"the query has {len(query.vectors)} rows, and the index was not told how to match them",
             expected='match = "best" (the best pair of rows) or match = "mean" (each query row\'s best, averaged)',
             actual="no match",
-            fix='set match for regions of a query; for tokens choose index = "late"',
+            fix='set match for regions of a query; for tokens choose index = "maxsim"',
         )
     return np.ascontiguousarray(query.vectors, dtype=np.float32)
 

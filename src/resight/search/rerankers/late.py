@@ -52,7 +52,7 @@ def build(config: Config) -> "Late":
     settings |= {
         name: getattr(config, name) for name in ("m", "bits") if getattr(config, name) != getattr(Config, name)
     }
-    return Late(config, Choice("late", settings))
+    return Late(config, Choice("maxsim", settings))
 
 
 class Late:

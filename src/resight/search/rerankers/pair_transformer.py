@@ -37,7 +37,7 @@ def build(config: Config) -> "Local":
 class Local:
     def __init__(self, config: Config, scorer: Scorer) -> None:
         self.candidates = config.candidates
-        self.signals: tuple[str, ...] = ("local",)
+        self.signals: tuple[str, ...] = ("pair_transformer",)
         self._config = config
         self._scorer = scorer
 
@@ -48,4 +48,4 @@ class Local:
             return ranking
         images = split(gallery.descriptors(branch, looked_at))
         found = {image.ids[0]: self._scorer.score(query.descriptors[branch], image) for image in images}
-        return promote(ranking, found, "local", self._config.balance, self._config.temperature)
+        return promote(ranking, found, "pair_transformer", self._config.balance, self._config.temperature)

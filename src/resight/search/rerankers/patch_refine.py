@@ -40,7 +40,7 @@ def build(config: Config) -> "Closer":
 class Closer:
     def __init__(self, config: Config) -> None:
         self.candidates = config.candidates
-        self.signals: tuple[str, ...] = ("closer",) if config.reorder else ()
+        self.signals: tuple[str, ...] = ("patch_refine",) if config.reorder else ()
         self._config = config
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
@@ -60,7 +60,7 @@ class Closer:
             if (box := find_supported_part(found)) is not None:
                 boxes[name] = box
         if config.reorder:
-            ranking = promote(ranking, scores, "closer", config.balance, config.temperature)
+            ranking = promote(ranking, scores, "patch_refine", config.balance, config.temperature)
         located_by = {**ranking.located_by, **dict.fromkeys(boxes, "tokens")}
         return replace(ranking, boxes={**ranking.boxes, **boxes}, located_by=located_by)
 

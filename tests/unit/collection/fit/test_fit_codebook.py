@@ -30,7 +30,7 @@ def refs(photos: Path) -> list[ImageRef]:
 
 
 def make_recipe(*branches: tuple[str, dict], index: str | dict | None = None) -> Recipe:
-    index = index or {"name": "histogram", "tf_idf": False}  # every one of so few images has most of so few words
+    index = index or {"name": "bow_histogram", "tf_idf": False}  # every one of so few images has most of so few words
     tables = [{"encoder": encoder, "descriptor": descriptor} for encoder, descriptor in branches]
     return recipes.parse({"name": "learnt", "branches": tables, "index": index})
 

@@ -127,7 +127,7 @@ def test_a_list_that_is_read_is_the_one_that_was_written(tmp_path: Path):
     assert manifest.shards[0].files[0].name == "deep/file"
 
 
-@pytest.mark.parametrize(("name", "settings"), [("ivfpq", {}), ("late", {"cascade": True, "cascade_dims": 2})])
+@pytest.mark.parametrize(("name", "settings"), [("ivfpq", {}), ("maxsim", {"cascade": True, "cascade_dims": 2})])
 def test_an_index_whose_answer_would_change_is_refused(name: str, settings: dict[str, object]):
     with pytest.raises(RecipeError, match=f"{name!r} with these settings cannot be kept in shards"):
         index.build("ray_shards", inner=Choice(name, settings))

@@ -92,8 +92,8 @@ def test_the_index_keeps_the_tokens_in_the_kind_that_is_set_and_in_no_other():
     rerankers.build("late", kind="pq", m=2, bits=4).rerank(QUERY, replace(RANKING, ids=names), shelf)
     rerankers.build("late", kind="pq", m=2, bits=8).rerank(QUERY, replace(RANKING, ids=names), shelf)
     assert shelf.asked == [
-        (1, Choice("late", {"kind": "pq", "keep": "none", "m": 2})),
-        (1, Choice("late", {"kind": "pq", "keep": "none", "m": 2, "bits": 8})),
+        (1, Choice("maxsim", {"kind": "pq", "keep": "none", "m": 2})),
+        (1, Choice("maxsim", {"kind": "pq", "keep": "none", "m": 2, "bits": 8})),
     ]
 
 

@@ -59,13 +59,13 @@ def test_candidates_are_ordered_by_the_scorer():
     found = ask(Config())
     assert found.ids == ("b", "c", "a")
     assert found.scores.tolist() == [3, 2, 1]
-    assert found.signals["c"] == {"local": 2.0}
+    assert found.signals["c"] == {"pair_transformer": 2.0}
 
 
 def test_the_scorer_sees_the_candidates_alone():
     found = ask(Config(candidates=1))
     assert found.ids == ("a", "b", "c")
-    assert "local" not in found.signals["b"]
+    assert "pair_transformer" not in found.signals["b"]
 
 
 def test_balance_and_temperature_blend():
@@ -104,16 +104,16 @@ def test_places_are_shares_of_what_the_tokens_cover():
 
 def test_missing_weights_say_what_to_do(tmp_path: Path):
     with pytest.raises(MissingWeights, match="train one"):
-        rerankers.build("local")
+        rerankers.build("pair_transformer")
     with pytest.raises(MissingWeights, match="absent"):
         scorers.build("transformer", weights=tmp_path / "absent.npz")
 
 
 def test_the_scorer_is_a_table_in_the_recipe(tmp_path: Path):
     choice = {"name": "transformer", "weights": str(write_weights(tmp_path / "w.npz"))}
-    assert rerankers.build("local", scorer=choice).signals == ("local",)
+    assert rerankers.build("pair_transformer", scorer=choice).signals == ("pair_transformer",)
     with pytest.raises(RecipeError, match="no scorers called"):
-        rerankers.build("local", scorer="absent")
+        rerankers.build("pair_transformer", scorer="absent")
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path):

@@ -57,7 +57,7 @@ def rank(*ids: str, **more: Any) -> Ranking:
 
 
 def look(files: Files, ranking: Ranking, query: Query = QUERY, **settings: Any) -> Ranking:
-    return rerankers.build("closer", **settings).rerank(query, ranking, files)  # type: ignore[arg-type]
+    return rerankers.build("patch_refine", **settings).rerank(query, ranking, files)  # type: ignore[arg-type]
 
 
 def test_the_box_is_where_the_parts_of_the_query_are_in_the_grown_region():
@@ -89,7 +89,7 @@ def test_with_reorder_the_patches_decide_the_order_of_the_candidates():
     files = Files({"a": NONE, "b": ALL, "c": None})
     found = look(files, rank("a", "b", "c"), reorder=True)
     assert found.ids == ("b", "a", "c")
-    assert [found.signals[name]["closer"] for name in "bac"] == [1.0, 0.0, 0.0]
+    assert [found.signals[name]["patch_refine"] for name in "bac"] == [1.0, 0.0, 0.0]
     half = look(files, rank("a", "b", "c"), reorder=True, balance=0.5)
     assert half.scores.tolist() == pytest.approx([0.5 * 0.7 + 0.5, 0.5 * 0.9, 0.5 * 0.5])
 

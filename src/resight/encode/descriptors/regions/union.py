@@ -4,7 +4,7 @@ In: a picture. Out: the proposals of all sources, one source after the other, ne
 earlier source stays). The scores of two sources cannot be compared, so that the n-th best of every source scores 1 / n:
 with `most`, the sources take turns.
 
-    regions = { name = "joined", sources = ["saliency", { name = "grid", level = 1 }], most = 20 }
+    regions = { name = "union", sources = ["saliency", { name = "grid", level = 1 }], most = 20 }
 """
 
 from dataclasses import dataclass
@@ -34,14 +34,15 @@ class Config:
             )
 
 
-def build(config: Config) -> "Joined":
-    return Joined(config)
+def build(config: Config) -> "Union":
+    return Union(config)
 
 
-class Joined:
+class Union:
     def __init__(self, config: Config) -> None:
         self._sources = [regions.build(choice.name, **choice.settings) for choice in config.sources]
         self._most = config.most
+        # Collections on disk know this source as "joined": the fingerprint of a space never changes.
         self.fingerprint = f"joined({' + '.join(part.fingerprint for part in self._sources)}, most={config.most})"
         self.finest = max(part.finest for part in self._sources)
 
