@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from support.samples import gldv2, sfm120k
 from support.tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
 
 from resight.data import sets
