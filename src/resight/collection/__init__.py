@@ -17,13 +17,14 @@ from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import add as adding
 from resight.collection import metadata
-from resight.collection.add import AddReport, Progress, Source
+from resight.collection.add import AddReport, Progress, ReadImage, Source
 from resight.collection.answer import Answer
 from resight.collection.build_pipeline import LOCAL, start_engine
 from resight.collection.encode import Encoding, Image
 from resight.collection.indexes import IndexCache
 from resight.collection.location import fetch_newest, find_home, is_there, write_file
 from resight.collection.view import Near, View
+from resight.data import image_files
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import CollectionError, InputError, SpaceMismatch
@@ -45,12 +46,13 @@ def open_collection(
     must_exist: bool = False,
     cache: FeatureCache | None = None,
     engine: str = LOCAL,
+    read: ReadImage = image_files.read,
 ) -> "Collection":
     """The collection in a folder or at s3://…, made when missing. A recipe may be given by name, by path or ready-made.
 
     An existing collection keeps the encoding it was made with; a recipe may only change how it is searched. With a
     `cache`, no picture goes through the same network twice, whichever collection asks. `engine` says where it is
-    searched: "local", "ray" or "ray://HOST:PORT" (see engines.py).
+    searched: "local", "ray" or "ray://HOST:PORT" (see engines.py). `read` decodes image files: a service passes a sandboxed decoder.
     """
     start_engine(engine)
     folder = Path(path)
@@ -59,7 +61,7 @@ def open_collection(
         made = metadata.read(folder)
         if wanted is not None:
             _check_same_encoding(folder, made, wanted)
-        return Collection(folder, made, wanted or made.recipe, cache, engine)
+        return Collection(folder, made, wanted or made.recipe, cache, engine, read)
     wanted = wanted or recipes.load(DEFAULT)
     encoder = Encoder(wanted.branches)
     store = wanted.store
@@ -68,7 +70,7 @@ def open_collection(
         stores.build(store.name, folder=folder, layout=_layout(encoder), **store.settings)
 
     made = metadata.create(folder, wanted, encoder.spaces, make_store)
-    return Collection(folder, made, made.recipe, cache, engine)
+    return Collection(folder, made, made.recipe, cache, engine, read)
 
 
 class Collection:
@@ -81,6 +83,7 @@ class Collection:
         recipe: Recipe,
         cache: FeatureCache | None = None,
         engine: str = LOCAL,
+        read: ReadImage = image_files.read,
     ) -> None:
         self.path = folder  # or where it lies elsewhere, folded (resight.files.remote)
         self.home = find_home(folder)  # the same, or the local folder that it works in
@@ -88,7 +91,7 @@ class Collection:
         self.recipe = recipe
         self.engine = engine
         self.description = made
-        self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder))
+        self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder), read)
         self._indexes = IndexCache(self.home, made.spaces, engine)
         self._lock = threading.Lock()
         self._view: View | None = None
@@ -105,7 +108,7 @@ class Collection:
         with writer_lock(self.home):
             if engine != "local":
                 return self._add_on_cluster(sources, engine, progress)
-            return adding.add(sources, self._encoding.encoder, self._written, progress, tidy)
+            return adding.add(sources, self._encoding.encoder, self._written, progress, tidy, self._encoding.read)
 
     def _add_on_cluster(self, sources: Sequence[Source], engine: str, progress: Progress | None) -> AddReport:
         from resight.collection import ray_add  # Ray is an extra

@@ -173,6 +173,7 @@ MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
 SMALLEST_BATCH, LARGEST_BATCH = 32, 512
 Source = str | Path | Iterable[ImageRef]
 Progress = Callable[[int, int], None]  # images dealt with so far, images in all
+ReadImage = Callable[[ImageRef, int | None], Picture]  # a file and the longer side that it may be reduced to
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,12 @@ class AddReport:
 
 
 def add(
-    sources: Sequence[Source], encoder: Encoder, store: Store, progress: Progress | None = None, tidy: bool = True
+    sources: Sequence[Source],
+    encoder: Encoder,
+    store: Store,
+    progress: Progress | None = None,
+    tidy: bool = True,
+    read: ReadImage = image_files.read,
 ) -> AddReport:
     """Bring the collection up to date with the sources. The caller holds the writer lock.
 
@@ -192,7 +198,7 @@ def add(
     """
     held = [hold(source) for source in sources]
     # Two passes over a folder cost little beside encoding, and one list of 200,000 paths would not be little.
-    return _Adding(encoder, store, progress, count_images(held)).run(held, tidy)
+    return _Adding(encoder, store, progress, count_images(held), read).run(held, tidy)
 
 
 def encode_region(picture: Picture, box: Box | None, encoder: Encoder, role: Role) -> tuple[Descriptors, ...]:
@@ -246,8 +252,9 @@ class Tally:
 
 
 class _Adding:
-    def __init__(self, encoder: Encoder, store: Store, progress: Progress | None, total: int) -> None:
+    def __init__(self, encoder: Encoder, store: Store, progress: Progress | None, total: int, read: ReadImage) -> None:
         self._encoder = encoder
+        self._read = read
         self._store = store
         store.refresh()
         known = KnownImages(store.snapshot())
@@ -260,7 +267,7 @@ class _Adding:
             batch = min(max(SMALLEST_BATCH, len(self._store) // 32), LARGEST_BATCH)
             extract(
                 self._chooser.choose(list_refs(source), given=is_given(source)),
-                lambda ref: read_picture(ref, self._encoder),
+                lambda ref: read_picture(ref, self._encoder, self._read),
                 lambda pictures: encode_pictures(pictures, self._encoder),
                 self._write,
                 self._tally.skip,
@@ -278,12 +285,12 @@ class _Adding:
         self._tally.store([record.image for record in records])
 
 
-def read_picture(ref: ImageRef | Skipped, encoder: Encoder) -> Picture | Skipped:
+def read_picture(ref: ImageRef | Skipped, encoder: Encoder, read: ReadImage = image_files.read) -> Picture | Skipped:
     """The picture as the encoder needs it, or why it cannot be had."""
     if isinstance(ref, Skipped):
         return ref
     try:
-        picture = image_files.read(ref, max_side=None if ref.box else encoder.max_side)
+        picture = read(ref, None if ref.box else encoder.max_side)
         if ref.box is not None:
             clip(ref.box, picture.size, ref.id)
     except (ImageError, BoxError) as error:

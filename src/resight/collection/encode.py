@@ -24,7 +24,7 @@ from typing import TypeVar
 import numpy as np
 
 from resight.boxes import clip
-from resight.collection.add import encode_region
+from resight.collection.add import ReadImage, encode_region
 from resight.data import image_files
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
@@ -47,11 +47,11 @@ def keep_all_patches(branch: Branch) -> Branch:
     return replace(branch, descriptor=Choice("tokens"), transforms=transforms, regions=None, query_regions=None)
 
 
-def look_at(record: ImageRecord, region: Box | None, encoder: Encoder) -> Descriptors | None:
+def look_at(record: ImageRecord, region: Box | None, encoder: Encoder, read: ReadImage) -> Descriptors | None:
     """The patches of a region, or of the whole image; None where its file is gone or has changed."""
     box = region or record.ref.box
     try:
-        picture = image_files.read(record.ref, max_side=None if box else encoder.max_side)
+        picture = read(record.ref, None if box else encoder.max_side)
     except ImageError:
         return None
     return encode_region(picture, box, encoder, "database")[0] if picture.sha256 == record.sha256 else None
@@ -63,9 +63,18 @@ Made = TypeVar("Made")
 
 class Encoding:
     def __init__(
-        self, branches: Sequence[Branch], spaces: Sequence[str], cache: FeatureCache | None, what: str
+        self,
+        branches: Sequence[Branch],
+        spaces: Sequence[str],
+        cache: FeatureCache | None,
+        what: str,
+        read: ReadImage = image_files.read,
     ) -> None:
-        """`spaces` are those that the rows have to have; `what` is whose they are, for an error."""
+        """`spaces` are those that the rows have to have; `what` is whose they are, for an error.
+
+        `read` decodes image files: those of queries, and those of stored images.
+        """
+        self.read = read
         self.branches = tuple(branches)
         self.patch_branch = find_patch_branch(branches)
         self._spaces = tuple(spaces)
@@ -75,7 +84,7 @@ class Encoding:
 
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
         encoder = self._once(lambda: self._query_encoder)
-        picture = read_query(image, None if box else encoder.query_side)
+        picture = read_query(image, None if box else encoder.query_side, self.read)
         box = box or picture.ref.box
         if box is not None and len(box) != 4:
             raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
@@ -89,7 +98,7 @@ class Encoding:
     def look_at(self, record: ImageRecord, region: Box | None) -> Descriptors | None:
         """Every patch of an image, or of a region of it; None where that cannot be done."""
         encoder = self._once(lambda: self._patch_encoder)
-        return None if encoder is None else look_at(record, region, encoder)
+        return None if encoder is None else look_at(record, region, encoder, self.read)
 
     @property
     def encoder(self) -> Encoder:
@@ -147,11 +156,11 @@ class Encoding:
         return [] if self.patch_branch is None else [keep_all_patches(self.branches[self.patch_branch])]
 
 
-def read_query(image: Image, max_side: int | None) -> Picture:
+def read_query(image: Image, max_side: int | None, read: ReadImage = image_files.read) -> Picture:
     if isinstance(image, Picture):
         return image
     ref = image if isinstance(image, ImageRef) else ImageRef(Path(image).name, Path(image))
-    return image_files.read(ref, max_side=None if ref.box else max_side)
+    return read(ref, None if ref.box else max_side)
 
 
 def _is_one_for_both(encoder: Encoder) -> bool:
@@ -174,7 +183,7 @@ def make_stored_query(reader: Reader, name: str, encoding: Encoding) -> Query:
     if encoding.stores_queries:
         return _take_stored(record, reader)
     ref = record.ref
-    picture = image_files.read(ref, max_side=None if ref.box else encoding.query_side)
+    picture = encoding.read(ref, None if ref.box else encoding.query_side)
     if picture.sha256 != record.sha256:
         raise CollectionError(
             f"the file of {name!r} has changed since it was indexed",

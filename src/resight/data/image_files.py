@@ -29,9 +29,10 @@ def read(ref: ImageRef, max_side: int | None = None, max_pixels: int = MAX_PIXEL
     return _assemble(ref, data, decoded, modified_ns)
 
 
-def read_bytes(data: bytes, id: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
-    """The image in `data`, such as an upload; messages call it `id`."""
-    return _assemble(ImageRef(id, Path(id)), data, decode(data, id, max_side, max_pixels), 0)
+def read_bytes(data: bytes, ref: ImageRef | str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
+    """The image in `data`, such as an upload. Error messages call it by the path of `ref`, or by the name given."""
+    ref = ImageRef(ref, Path(ref)) if isinstance(ref, str) else ref
+    return _assemble(ref, data, decode(data, str(ref.path), max_side, max_pixels), 0)
 
 
 def read_file(path: Path) -> tuple[bytes, int]:
