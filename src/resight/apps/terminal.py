@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.files.remote import to_url
 from resight.types import Skipped
 
@@ -78,7 +78,7 @@ def clean(text: str) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    with write_whole(path) as temporary:
+    with write_atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
@@ -121,7 +121,7 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:.1f}/s" if task.speed else "–/s")
 
 
-def say_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -129,7 +129,7 @@ def say_bytes(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def say_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.1f} s"
     if seconds < 5400:

@@ -110,7 +110,7 @@ def draw_match(
     """Query on the left, image on the right, and at most `limit` lines between them."""
     left, right = equalise(query_pixels, image_pixels)
     canvas = join(left, right)
-    chosen = match.points[spread(match.points[:, :2] / query_size, limit)]
+    chosen = match.points[sample_farthest(match.points[:, :2] / query_size, limit)]
     starts = chosen[:, :2] * (_size(left) / query_size)
     ends = chosen[:, 2:] * (_size(right) / image_size) + (canvas.shape[1] - right.shape[1], 0)
     return draw_lines(canvas, starts, ends, colour_by_position(chosen[:, :2]))
@@ -134,7 +134,7 @@ def equalise(left: Pixels, right: Pixels) -> tuple[Pixels, Pixels]:
     return resize(left, aspects[0]), resize(right, aspects[1])
 
 
-def spread(points: NDArray[np.floating], limit: int) -> IntArray:
+def sample_farthest(points: NDArray[np.floating], limit: int) -> IntArray:
     """Rows of at most `limit` points [n, 2] that cover the others: farthest-point sampling from the middle."""
     if len(points) <= limit:
         return np.arange(len(points), dtype=np.int64)

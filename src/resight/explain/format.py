@@ -7,12 +7,12 @@ from resight.geodesy import Position, metres_between
 from resight.types import Attribute, Box
 
 
-def measure(first: Position, second: Position) -> float:
+def measure_distance(first: Position, second: Position) -> float:
     """Metres between two positions."""
     return float(metres_between(*first, [second[0]], [second[1]])[0])
 
 
-def say_metres(metres: float) -> str:
+def format_metres(metres: float) -> str:
     """24.6 m, 40 m, 1.5 km, 120 km: as exact as a reader wants it."""
     if round(metres) < 1000:
         digits = 0 if metres >= 30 or metres == round(metres) else 1
@@ -22,7 +22,7 @@ def say_metres(metres: float) -> str:
     return f"{thousands:,.{digits}f}\u00a0km"
 
 
-def say_position(position: Position) -> str:
+def format_position(position: Position) -> str:
     """52.50989° N, 13.28172° E: about a metre."""
     lat, lon = position
     return f"{abs(lat):.5f}° {'S' if lat < 0 else 'N'}, {abs(lon):.5f}° {'W' if lon < 0 else 'E'}"
@@ -44,7 +44,7 @@ def is_likely(probability: float | None) -> bool:
     return probability is None or probability >= LIKELY
 
 
-def say_chance(probability: float | None) -> str:
+def format_probability(probability: float | None) -> str:
     """A percentage that never claims certainty."""
     if probability is None:
         return NOTHING
@@ -53,13 +53,13 @@ def say_chance(probability: float | None) -> str:
     return "<1%" if probability < 0.005 else f"{probability * 100:.0f}%"
 
 
-def say_verdict(probability: float | None) -> str:
+def format_verdict(probability: float | None) -> str:
     if probability is None:
         return "not calibrated"
     return next((word for least, word in VERDICTS if probability >= least), "very unlikely")
 
 
-def say_score(score: float | None) -> str:
+def format_score(score: float | None) -> str:
     """Similarities near 1 need their decimals; counts of inliers need none."""
     if score is None:
         return NOTHING
@@ -67,23 +67,23 @@ def say_score(score: float | None) -> str:
     return f"{score:.{decimals}f}"
 
 
-def say_time(seconds: float | None) -> str:
+def format_time(seconds: float | None) -> str:
     if seconds is None:
         return NOTHING
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
-def say_box(box: Box) -> str:
+def format_box(box: Box) -> str:
     x0, y0, x1, y1 = (round(value) for value in box)
     return f"x {x0}–{x1}, y {y0}–{y1} ({x1 - x0}\u00a0×\u00a0{y1 - y0}\u00a0px)"
 
 
-def say_origin(located_by: str) -> str:
+def format_origin(located_by: str) -> str:
     """What a box comes from; empty where nothing is known of it."""
     return ORIGINS.get(located_by, located_by)
 
 
-def say_value(value: Attribute) -> str:
+def format_value(value: Attribute) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.8g}" if isinstance(value, float) else str(value)

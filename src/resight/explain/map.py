@@ -19,8 +19,8 @@ from math import hypot, sqrt
 import jinja2
 from markupsafe import Markup
 
-from resight.explain.format import measure, say_chance, say_metres, say_position, say_verdict
-from resight.explain.projection import Projection, draw_grid, fit, round_down, spread
+from resight.explain.format import format_metres, format_position, format_probability, format_verdict, measure_distance
+from resight.explain.projection import Projection, declutter, draw_grid, fit, round_down
 from resight.explain.tiles import Tiles, list_tiles
 from resight.geodesy import Position, find_number, find_position
 from resight.types import Attribute, Hit, PositionEstimate
@@ -54,7 +54,7 @@ class Mark:
     label: str = ""  # a rank, written into the mark
     heading: float | None = None  # degrees from north, clockwise
     metres: float = 0.0  # radius of a circle around it
-    says: str = ""  # what else is known: a probability, …
+    note: str = ""  # what else is known: a probability, …
     link: str = ""  # part of the page that tells more
 
 
@@ -72,7 +72,7 @@ def draw_map(
     origin = next((mark for kind in ("truth", "estimate") for mark in marks if mark.kind == kind), None)
     down, across = draw_grid(shown)
     bar = round_down(BAR * shown.width)
-    centre = shown.place(next((mark for mark in marks if mark.kind == "estimate"), marks[0]).position)
+    centre = shown.project(next((mark for mark in marks if mark.kind == "estimate"), marks[0]).position)
     return Markup(
         _read_template().render(
             name=name,
@@ -83,7 +83,7 @@ def draw_map(
             tiles=layer,
             down=down,
             across=across,
-            bar=(bar / shown.width, say_metres(bar)),
+            bar=(bar / shown.width, format_metres(bar)),
             centre=centre,
             marks=_lay_out(marks, shown),
             key=[(kind, words) for kind, words in KEY.items() if any(mark.kind == kind for mark in marks)],
@@ -107,11 +107,11 @@ def _lay_out(marks: Sequence[Mark], shown: Projection) -> list[dict[str, object]
 
     Later ones are drawn over earlier ones: the best answer, then estimate and truth, have to be seen.
     """
-    at = [shown.place(mark.position) for mark in marks]
+    at = [shown.project(mark.position) for mark in marks]
     seats = [(x * NARROW, y * NARROW / RATIO) for x, y in at]
     numbered = [number for number, mark in enumerate(marks) if mark.label]
     fixed = [seats[number] for number, mark in enumerate(marks) if mark.kind in ABOVE]
-    offsets = spread([seats[number] for number in numbered], DISC, (NARROW, NARROW / RATIO), fixed)
+    offsets = declutter([seats[number] for number in numbered], DISC, (NARROW, NARROW / RATIO), fixed)
     aside = dict(zip(numbered, offsets, strict=True))
     return [
         {
@@ -127,10 +127,12 @@ def _lay_out(marks: Sequence[Mark], shown: Projection) -> list[dict[str, object]
 
 
 def _tabulate(mark: Mark, origin: Mark | None) -> dict[str, object]:
-    distance = "" if origin is None or mark is origin else say_metres(measure(origin.position, mark.position))
+    distance = (
+        "" if origin is None or mark is origin else format_metres(measure_distance(origin.position, mark.position))
+    )
     return {
         "mark": mark,
-        "position": say_position(mark.position),
+        "position": format_position(mark.position),
         "heading": "" if mark.heading is None else f"{mark.heading % 360:.0f}°",
         "distance": distance,
     }
@@ -139,7 +141,7 @@ def _tabulate(mark: Mark, origin: Mark | None) -> dict[str, object]:
 def _summarise(name: str, marks: Sequence[Mark], shown: Projection) -> str:
     """For those who do not see it: how much there is, and over which distance."""
     places = "1 place" if len(marks) == 1 else f"{len(marks):,} places"
-    return f"{name}: {places} on {say_metres(shown.width)} from west to east. A table below has them all."
+    return f"{name}: {places} on {format_metres(shown.width)} from west to east. A table below has them all."
 
 
 def _read_template() -> jinja2.Template:
@@ -170,7 +172,7 @@ def draw_answers(
             hit.id,
             str(rank),
             find_number(hit.attributes, "heading"),
-            says="" if hit.probability is None else say_chance(hit.probability),
+            note="" if hit.probability is None else format_probability(hit.probability),
             link=f"{link}{rank}" if link else "",
         )
         for rank, hit in enumerate(hits, start=1)
@@ -179,24 +181,26 @@ def draw_answers(
     if not answers:
         return None
     marks = [*_mark_query(estimate, query), *answers]
-    return draw_map(marks, "Where the answers are", anchor, say_where(estimate, query, len(hits) - len(answers)), tiles)
+    return draw_map(
+        marks, "Where the answers are", anchor, describe_position(estimate, query, len(hits) - len(answers)), tiles
+    )
 
 
-def say_where(estimate: PositionEstimate | None, query: Mapping[str, Attribute], unknown: int = 0) -> str:
+def describe_position(estimate: PositionEstimate | None, query: Mapping[str, Attribute], unknown: int = 0) -> str:
     """The estimate in words, its error where that is known, and how many answers the map has to leave out."""
     sentences = []
     if estimate is not None:
-        place = say_position((estimate.lat, estimate.lon))
-        chance = say_chance(estimate.probability)
+        place = format_position((estimate.lat, estimate.lon))
+        chance = format_probability(estimate.probability)
         if estimate.known:
-            circle = f"within {say_metres(estimate.metres)} ({estimate.coverage:.0%})"
+            circle = f"within {format_metres(estimate.metres)} ({estimate.coverage:.0%})"
             sentences.append(f"Estimated at {place}, {circle}. The place is in the collection: {chance}.")
         else:
             sentences.append(f"Where this is cannot be told. The place is in the collection: {chance}.")
             sentences.append(f"The best guess is {place}.")
     taken = find_position(query)
     if taken and estimate is not None:
-        error = say_metres(measure(taken, (estimate.lat, estimate.lon)))
+        error = format_metres(measure_distance(taken, (estimate.lat, estimate.lon)))
         sentences.append(f"By its own position, the query was taken {error} from there.")
     if unknown:
         sentences.append(f"{unknown} {'answer has' if unknown == 1 else 'answers have'} no position.")
@@ -209,14 +213,14 @@ def _mark_query(estimate: PositionEstimate | None, query: Mapping[str, Attribute
         marks.append(Mark("truth", taken, "Query, by its own position", heading=find_number(query, "heading")))
     if estimate is not None:
         kind = "estimate" if estimate.known else "guess"
-        words = f"± {say_metres(estimate.metres)} ({estimate.coverage:.0%})"
+        words = f"± {format_metres(estimate.metres)} ({estimate.coverage:.0%})"
         name = "Estimate of where the query is" if estimate.known else "Best guess of where the query is"
-        marks.append(Mark(kind, (estimate.lat, estimate.lon), name, metres=estimate.metres, says=words))
+        marks.append(Mark(kind, (estimate.lat, estimate.lon), name, metres=estimate.metres, note=words))
     return marks
 
 
 def _kind(probability: float | None) -> str:
-    return "answer" if probability is None else say_verdict(probability).replace(" ", "-")
+    return "answer" if probability is None else format_verdict(probability).replace(" ", "-")
 
 
 STYLE = """

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resight.explain.format import say_metres
+from resight.explain.format import format_metres
 from resight.geodesy import RADIUS, Position
 
 DEGREE = math.radians(1) * RADIUS  # metres
@@ -42,7 +42,7 @@ class Projection:
     def polar(self) -> bool:
         return abs(self.lat) > POLAR
 
-    def place(self, position: Position) -> tuple[float, float]:
+    def project(self, position: Position) -> tuple[float, float]:
         """Where a position is: shares of the width and of the height, from the upper left."""
         east, north = _flatten(position, (self.lat, self.lon))
         return 0.5 + east / self.width, 0.5 - north / self.height
@@ -78,8 +78,8 @@ def draw_grid(shown: Projection) -> tuple[list[tuple[float, str]], list[tuple[fl
     meridians = _list_degrees(west, min(east, west + 360.0))
     parallels = _list_degrees(max(south, -90.0), min(north, 90.0))
     return (
-        [(shown.place((shown.lat, lon))[0], _say_degrees(lon, words, "EW")) for lon, words in meridians],
-        [(shown.place((lat, shown.lon))[1], _say_degrees(lat, words, "NS")) for lat, words in parallels],
+        [(shown.project((shown.lat, lon))[0], _say_degrees(lon, words, "EW")) for lon, words in meridians],
+        [(shown.project((lat, shown.lon))[1], _say_degrees(lat, words, "NS")) for lat, words in parallels],
     )
 
 
@@ -157,7 +157,7 @@ def _multiples(step: float, span: float) -> Iterator[float]:
 
 
 def _say_offset(metres: float, positive: str, negative: str) -> str:
-    return "0" if metres == 0 else f"{say_metres(abs(metres))} {positive if metres > 0 else negative}"
+    return "0" if metres == 0 else f"{format_metres(abs(metres))} {positive if metres > 0 else negative}"
 
 
 Point = tuple[float, float]
@@ -165,7 +165,7 @@ RINGS = (22.0, 38.0, 56.0, 76.0, 98.0)  # pixels
 TURNS = 16
 
 
-def spread(points: Sequence[Point], radius: float, size: Point, fixed: Sequence[Point] = ()) -> list[Point]:
+def declutter(points: Sequence[Point], radius: float, size: Point, fixed: Sequence[Point] = ()) -> list[Point]:
     """Offsets [n] of discs of one radius at `points`, within a frame of `size`; nothing is put over a `fixed` point."""
     taken = list(fixed)
     offsets = []

@@ -20,14 +20,14 @@ from PIL import Image
 
 from resight.explain.draw import Pixels, choose_pairs, draw_match, mark, overlay_heat
 from resight.explain.format import (
+    format_box,
+    format_origin,
+    format_probability,
+    format_score,
+    format_time,
+    format_value,
+    format_verdict,
     is_likely,
-    say_box,
-    say_chance,
-    say_origin,
-    say_score,
-    say_time,
-    say_value,
-    say_verdict,
 )
 from resight.explain.map import SCRIPT as MAP_SCRIPT
 from resight.explain.map import STYLE as MAP_STYLE
@@ -120,9 +120,9 @@ def _lay_out(section: Section, number: int, tiles: Tiles | None) -> dict[str, ob
         "heading": heading,
         "name": query.name if query.name != heading else "",
         "query": _frame(query.pixels, query.size, query.box, f"Query: {query.name}"),
-        "details": {name: say_value(value) for name, value in section.details.items()}
-        | ({"Time": say_time(sum(section.seconds.values()))} if section.seconds else {})
-        | {stage.capitalize(): say_time(seconds) for stage, seconds in section.seconds.items()},
+        "details": {name: format_value(value) for name, value in section.details.items()}
+        | ({"Time": format_time(sum(section.seconds.values()))} if section.seconds else {})
+        | {stage.capitalize(): format_time(seconds) for stage, seconds in section.seconds.items()},
         "likely": sum(is_likely(view.hit.probability) for view in section.hits),
         "calibrated": any(view.hit.probability is not None for view in section.hits),
         "map": draw_answers(hits, section.position, query.attributes, f"map-{number}", f"#answer-{number}-", tiles),
@@ -133,29 +133,29 @@ def _lay_out(section: Section, number: int, tiles: Tiles | None) -> dict[str, ob
 def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
     hit, evidence = view.hit, view.evidence or Evidence("", view.hit.id)
     box, region = hit.box or evidence.box, evidence.region
-    facts = {"Score": say_score(hit.score)}
+    facts = {"Score": format_score(hit.score)}
     if evidence.match:
         tentative = f" of {evidence.match.tentative} matches" if evidence.match.tentative else ""
         facts["Inliers"] = f"{evidence.match.inliers}{tentative}"
     if box:
-        facts["Box"] = say_box(box)
-    if origin := say_origin(hit.located_by or evidence.located_by):
+        facts["Box"] = format_box(box)
+    if origin := format_origin(hit.located_by or evidence.located_by):
         facts["Located by"] = origin
     if region and region != box:
-        facts["Region"] = f"{say_box(region)}, dashed"
+        facts["Region"] = f"{format_box(region)}, dashed"
     return {
         "rank": rank,
         "id": hit.id,
         "path": to_url(hit.path) if str(hit.path) != hit.id else "",
         "frame": _frame(view.pixels, view.size, box, f"Answer {rank}: {hit.id}", region),
-        "chance": say_chance(hit.probability),
+        "chance": format_probability(hit.probability),
         "percent": f"{100 * min(max(hit.probability or 0.0, 0.0), 1.0):.1f}",
-        "verdict": say_verdict(hit.probability),
+        "verdict": format_verdict(hit.probability),
         "likely": is_likely(hit.probability),
         "calibrated": hit.probability is not None,
         "facts": facts,
-        "attributes": {name: say_value(value) for name, value in hit.attributes.items()},
-        "stages": [(stage, say_score(score)) for stage, score in hit.stages.items()],
+        "attributes": {name: format_value(value) for name, value in hit.attributes.items()},
+        "stages": [(stage, format_score(score)) for stage, score in hit.stages.items()],
         "figures": _figures(view, evidence, section.query),
     }
 

@@ -74,7 +74,7 @@ def list_tiles(tiles: Tiles, shown: Projection) -> list[Tile]:
     rows = range(max(0, math.floor(_row(north, size))), min(size - 1, math.floor(_row(south, size))) + 1)
     placed = []
     for row in rows:
-        top, bottom = (shown.place((_latitude(edge, size), shown.lon))[1] for edge in (row, row + 1))
+        top, bottom = (shown.project((_latitude(edge, size), shown.lon))[1] for edge in (row, row + 1))
         for column in columns:
             left = 0.5 + (column - _column(shown.lon, size)) / (_column(east, size) - _column(west, size))
             address = tiles.template

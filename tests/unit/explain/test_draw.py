@@ -15,7 +15,7 @@ from resight.explain.draw import (
     draw_quadrilateral,
     equalise,
     mark,
-    spread,
+    sample_farthest,
     stroke,
 )
 from resight.types import Match, TokenMatches
@@ -77,17 +77,17 @@ def test_a_panorama_does_not_make_the_picture_endless():
 def test_spread_takes_the_corners_of_a_cluttered_square():
     clutter = [(0.5 + 0.001 * i, 0.5) for i in range(20)]
     corners = [(0, 0), (1, 0), (0, 1), (1, 1)]
-    chosen = spread(np.array(clutter + corners, np.float32), 5)
+    chosen = sample_farthest(np.array(clutter + corners, np.float32), 5)
     assert set(range(20, 24)) < set(chosen.tolist())
     assert len(chosen) == 5
 
 
 def test_spread_keeps_all_when_there_are_few():
-    assert spread(np.zeros((3, 2), np.float32), 3).tolist() == [0, 1, 2]
+    assert sample_farthest(np.zeros((3, 2), np.float32), 3).tolist() == [0, 1, 2]
 
 
 def test_points_at_one_place_are_chosen_once_each():
-    chosen = spread(np.zeros((9, 2), np.float32), 4)
+    chosen = sample_farthest(np.zeros((9, 2), np.float32), 4)
     assert len(set(chosen.tolist())) == 4
 
 

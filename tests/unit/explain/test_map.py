@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.explain.map import KEY, RATIO, STYLE, Mark, draw_answers, draw_map, say_where
+from resight.explain.map import KEY, RATIO, STYLE, Mark, describe_position, draw_answers, draw_map
 from resight.explain.search_page import HitView, QueryView, Section, render_many
 from resight.explain.tiles import Tiles
 from resight.types import Hit, PositionEstimate
@@ -68,14 +68,14 @@ def test_every_kind_of_mark_is_in_the_key_and_in_the_style():
 
 
 def test_the_table_has_every_mark_with_its_distance_from_the_truth():
-    marks = [Mark("truth", (0.0, 0.0), "Query"), Mark("answer", (0.01, 0.0), "far", "1", 370.0, says="95%")]
+    marks = [Mark("truth", (0.0, 0.0), "Query"), Mark("answer", (0.01, 0.0), "far", "1", 370.0, note="95%")]
     drawn = plain(draw_map(marks, "Map", "map"))
     assert "<td>1</td><td>far</td><td>0.01000° N, 0.00000° E</td><td>10°</td><td>1.1 km</td><td>95%</td>" in drawn
     assert "From where it was taken" in drawn
 
 
 def test_words_of_users_are_text():
-    drawn = draw_map([Mark("answer", HERE, HOSTILE, says=HOSTILE)], HOSTILE, "map", HOSTILE)
+    drawn = draw_map([Mark("answer", HERE, HOSTILE, note=HOSTILE)], HOSTILE, "map", HOSTILE)
     assert "<script" not in drawn
 
 
@@ -103,14 +103,14 @@ def test_without_a_calibration_answers_are_just_answers():
 
 
 def test_an_estimate_is_told_with_its_radius_coverage_and_error():
-    assert plain(say_where(estimate(), {"lat": 52.5, "lon": 13.2803})) == (
+    assert plain(describe_position(estimate(), {"lat": 52.5, "lon": 13.2803})) == (
         "Estimated at 52.50000° N, 13.28000° E, within 60 m (90%). The place is in the collection: 62%. "
         "By its own position, the query was taken 20.3 m from there."
     )
 
 
 def test_where_the_place_is_not_known_it_is_said():
-    assert plain(say_where(estimate(known=False, probability=0.2), {})) == (
+    assert plain(describe_position(estimate(known=False, probability=0.2), {})) == (
         "Where this is cannot be told. The place is in the collection: 20%. The best guess is 52.50000° N, 13.28000° E."
     )
     drawn = draw_answers([hit("a", lat=52.5, lon=13.28)], estimate(known=False), {}, "map")

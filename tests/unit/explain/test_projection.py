@@ -3,13 +3,13 @@ import math
 
 import pytest
 
-from resight.explain.projection import DEGREE, LEAST_SPAN, MARGIN, draw_grid, fit, round_down, round_up, spread
+from resight.explain.projection import DEGREE, LEAST_SPAN, MARGIN, declutter, draw_grid, fit, round_down, round_up
 
 HALENSEE = (52.5, 13.28)
 
 
 def inside(shown, positions) -> bool:
-    places = [shown.place(position) for position in positions]
+    places = [shown.project(position) for position in positions]
     return all(MARGIN - 1e-9 <= share <= 1 - MARGIN + 1e-9 for place in places for share in place)
 
 
@@ -20,15 +20,15 @@ def test_a_degree_of_latitude_is_as_long_as_the_equator_says():
 def test_east_shrinks_with_the_cosine_of_the_latitude_and_north_does_not():
     shown = fit([(59.0, 10.0), (61.0, 10.0), (60.0, 9.0), (60.0, 11.0)], ratio=1.0)
     assert (shown.lat, shown.lon) == pytest.approx((60.0, 10.0))
-    x, _ = shown.place((60.0, 11.0))
-    _, y = shown.place((61.0, 10.0))
+    x, _ = shown.project((60.0, 11.0))
+    _, y = shown.project((61.0, 10.0))
     assert (x - 0.5) * shown.width == pytest.approx(DEGREE / 2)
     assert (0.5 - y) * shown.height == pytest.approx(DEGREE)
 
 
 def test_north_is_up_and_east_is_right():
     shown = fit([HALENSEE, (52.6, 13.4)], ratio=4 / 3)
-    (west, south), (east, north) = shown.place(HALENSEE), shown.place((52.6, 13.4))
+    (west, south), (east, north) = shown.project(HALENSEE), shown.project((52.6, 13.4))
     assert west < east
     assert north < south
 
@@ -44,8 +44,8 @@ def test_the_antimeridian_is_no_edge():
     shown = fit([(0.0, 179.9), (0.0, -179.9)], ratio=1.0)
     assert abs(shown.lon) == pytest.approx(180.0)
     assert shown.width == pytest.approx(0.2 * DEGREE / (1 - 2 * MARGIN))
-    assert shown.place((0.0, 179.9))[0] == pytest.approx(MARGIN)
-    assert shown.place((0.0, -179.9))[0] == pytest.approx(1 - MARGIN)
+    assert shown.project((0.0, 179.9))[0] == pytest.approx(MARGIN)
+    assert shown.project((0.0, -179.9))[0] == pytest.approx(1 - MARGIN)
     assert [words for _, words in draw_grid(shown)[0]] == ["179.9° E", "180.0°", "179.9° W"]
 
 
@@ -54,7 +54,7 @@ def test_around_a_pole_distances_from_the_middle_are_true():
     shown = fit(ring, ratio=1.0)
     assert shown.lat == pytest.approx(90.0)
     for position in ring:
-        x, y = shown.place(position)
+        x, y = shown.project(position)
         assert math.hypot(x - 0.5, y - 0.5) * shown.width == pytest.approx(0.1 * DEGREE, rel=1e-6)
     assert {words for _, words in draw_grid(shown)[0]} == {"10\u00a0km W", "0", "10\u00a0km E"}
 
@@ -63,7 +63,7 @@ def test_a_single_position_and_equal_ones_give_the_smallest_map():
     for positions in ([HALENSEE], [HALENSEE] * 5, [(90.0, 0.0)], [(0.0, 180.0)]):
         shown = fit(positions, ratio=4 / 3)
         assert shown.width == pytest.approx(LEAST_SPAN / (1 - 2 * MARGIN))
-        assert shown.place(positions[0]) == pytest.approx((0.5, 0.5))
+        assert shown.project(positions[0]) == pytest.approx((0.5, 0.5))
 
 
 def test_opposite_ends_of_the_earth_have_no_middle_and_still_a_map():
@@ -109,26 +109,26 @@ SIZE = (350.0, 260.0)
 
 
 def test_marks_that_are_apart_stay():
-    assert spread([(50, 50), (100, 50)], 10, SIZE) == [(0, 0), (0, 0)]
+    assert declutter([(50, 50), (100, 50)], 10, SIZE) == [(0, 0), (0, 0)]
 
 
 def test_of_two_at_one_place_the_first_stays_and_the_second_goes_aside():
-    first, second = spread([(100, 100), (100, 100)], 10, SIZE)
+    first, second = declutter([(100, 100), (100, 100)], 10, SIZE)
     assert first == (0, 0)
     assert math.hypot(*second) >= 20
 
 
 def test_ten_at_one_place_all_come_apart_inside_the_frame():
     points = [(20.0, 20.0)] * 10
-    seats = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(points, spread(points, 10.5, SIZE), strict=True)]
+    seats = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(points, declutter(points, 10.5, SIZE), strict=True)]
     assert all(math.dist(*pair) >= 21 for pair in itertools.combinations(seats, 2))
     assert all(10.5 <= x <= SIZE[0] - 10.5 and 10.5 <= y <= SIZE[1] - 10.5 for x, y in seats)
 
 
 def test_nothing_is_put_over_a_fixed_point():
-    (offset,) = spread([(100, 100)], 10, SIZE, fixed=[(105, 100)])
+    (offset,) = declutter([(100, 100)], 10, SIZE, fixed=[(105, 100)])
     assert math.dist((100 + offset[0], 100 + offset[1]), (105, 100)) >= 20
 
 
 def test_where_there_is_no_room_a_mark_stays():
-    assert spread([(10, 10)] * 3, 10, (20, 20)) == [(0, 0)] * 3
+    assert declutter([(10, 10)] * 3, 10, (20, 20)) == [(0, 0)] * 3

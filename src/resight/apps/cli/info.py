@@ -40,7 +40,7 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
         if name == "recipe":
             value = opened.recipe.name
         elif name.endswith("_bytes"):
-            name, value = name.removesuffix("_bytes"), terminal.say_bytes(float(str(value)))
+            name, value = name.removesuffix("_bytes"), terminal.format_bytes(float(str(value)))
         elif isinstance(value, list):
             value = "\n              ".join(value)
         print(f"{name:<12}  {value}")

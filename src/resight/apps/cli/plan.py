@@ -48,15 +48,17 @@ def plan(
             {**terminal.plain(found), "cluster": {figure.name: terminal.plain(figure) for figure in cluster}}
         )
     print(f"{found.images:,} images, judged by {found.probed} of {'this folder' if path else 'a generated kind'}:")
-    print(f"time    {terminal.say_seconds(found.seconds)} ({1 / found.seconds_an_image:.1f} images a second)")
-    print(f"memory  {terminal.say_bytes(found.memory_bytes)} at most while indexing")
-    print(f"disk    {terminal.say_bytes(found.store_bytes)} store + {terminal.say_bytes(found.index_bytes)} index")
+    print(f"time    {terminal.format_seconds(found.seconds)} ({1 / found.seconds_an_image:.1f} images a second)")
+    print(f"memory  {terminal.format_bytes(found.memory_bytes)} at most while indexing")
+    print(
+        f"disk    {terminal.format_bytes(found.store_bytes)} store + {terminal.format_bytes(found.index_bytes)} index"
+    )
     if found.unreadable:
         print(
             f"{found.unreadable} of the images probed cannot be read; `resight data check folder PATH` names them all"
         )
     title = f"On machines of {node_cores} cores, {node_memory:g} GB of memory and {node_disk:g} GB of disk"
-    rows = [[figure.name, say_value(figure), figure.how] for figure in cluster]
+    rows = [[figure.name, format_value(figure), figure.how] for figure in cluster]
     terminal.print_table(title, ("", "", "how it was reached"), rows, right=(1,))
     return None
 
@@ -77,9 +79,9 @@ def parse_count(text: str) -> int:
     )
 
 
-def say_value(figure: "Figure") -> str:
+def format_value(figure: "Figure") -> str:
     if figure.unit == "bytes":
-        return terminal.say_bytes(figure.value)
+        return terminal.format_bytes(figure.value)
     if figure.unit == "seconds":
-        return terminal.say_seconds(figure.value) if figure.value >= 0.1 else f"{1000 * figure.value:.1f} ms"
+        return terminal.format_seconds(figure.value) if figure.value >= 0.1 else f"{1000 * figure.value:.1f} ms"
     return f"{figure.value:,.0f}" if figure.unit != "money" or figure.value >= 100 else f"{figure.value:,.2f}"

@@ -167,7 +167,7 @@ def _print_trained(name: str, report: dict[str, Any]) -> None:
     for stage, one in report["stages"].items():
         best = "" if one["best"] is None else f", best validation {one['best']:.3f} in epoch {one['best_epoch'] + 1}"
         early = ", stopped early" if one["stopped_early"] else ""
-        print(f"  {stage}: {one['epochs']} epochs, {terminal.say_seconds(one['seconds'])}{best}{early}")
+        print(f"  {stage}: {one['epochs']} epochs, {terminal.format_seconds(one['seconds'])}{best}{early}")
         for id in one["unreadable"]:
             print(f"  could not be read and was replaced: {terminal.clean(id)}")
         for id in one["unreadable_held_out"]:

@@ -18,7 +18,7 @@ from resight.boxes import crop
 from resight.collection import Collection
 from resight.data import image_files
 from resight.errors import BoxError, CollectionError, ImageError
-from resight.explain.format import say_chance
+from resight.explain.format import format_probability
 from resight.explain.search_page import shrink
 
 GROUPS, MEMBERS, LOOSE = 200, 12, 100  # that are shown
@@ -70,7 +70,7 @@ def _show(pairs: list[Pair], a: Collection, b: Collection) -> dict[str, object]:
 
 
 def _say(pair: Pair) -> str:
-    return f"{KINDS[pair.kind]}, {say_chance(pair.probability)}"
+    return f"{KINDS[pair.kind]}, {format_probability(pair.probability)}"
 
 
 def _make_card(collection: Collection, name: str, verdict: str) -> Card:

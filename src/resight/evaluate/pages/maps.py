@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from resight.explain.format import measure, say_metres
+from resight.explain.format import format_metres, measure_distance
 from resight.explain.map import Mark, draw_map
 from resight.explain.tiles import Tiles
 from resight.geodesy import Position
@@ -95,13 +95,13 @@ def map_query(
             answer["id"],
             f"{answer['rank']}",
             spot["heading"],
-            says="right" if answer["positive"] else "wrong",
+            note="right" if answer["positive"] else "wrong",
         )
         for answer, spot in placed
     ]
     query = Mark("truth", truth, f"Query {values['id']}", heading=taken["heading"])
     best, spot = placed[0]
-    distance = say_metres(measure(truth, _position(spot)))
+    distance = format_metres(measure_distance(truth, _position(spot)))
     sentence = f"Answer {best['rank']} was taken {distance} from the query."
     figure = draw_map([query, *marks], f"Where {values['id']} and its answers were taken", anchor, tiles=tiles)
     return None if figure is None else QueryMap(sentence, figure)
@@ -114,7 +114,7 @@ def map_all(evaluation: Mapping[str, Any], anchor: str, tiles: Tiles | None = No
     queries = [query for query in evaluation["per_query"] if query["id"] in taken]
     step = -(-len(queries) // MOST) or 1
     marks = [
-        Mark(_judge(query), _position(taken[query["id"]]), query["id"], says=_tell(query, positions))
+        Mark(_judge(query), _position(taken[query["id"]]), query["id"], note=_tell(query, positions))
         for query in queries[::step]
     ]
     return draw_map(marks, "Where the queries were taken", anchor, _describe(queries, positions, step), tiles)
@@ -130,7 +130,7 @@ def _judge(query: Mapping[str, Any]) -> str:
 def _tell(query: Mapping[str, Any], positions: Mapping[str, Any]) -> str:
     words = {"right": "right", "wrong": "wrong", "open": "nothing to be found"}[_judge(query)]
     error = _find_error(query, positions)
-    return words if error is None else f"{words}: the best answer is {say_metres(error)} away"
+    return words if error is None else f"{words}: the best answer is {format_metres(error)} away"
 
 
 def _describe(queries: Sequence[Mapping[str, Any]], positions: Mapping[str, Any], step: int) -> str:
@@ -139,7 +139,7 @@ def _describe(queries: Sequence[Mapping[str, Any]], positions: Mapping[str, Any]
     sentences = [f"{right:,} of {len(judged):,} queries are right at rank 1."]
     errors = [error for query in queries if (error := _find_error(query, positions)) is not None]
     if errors:
-        half, most = (say_metres(float(np.quantile(errors, share))) for share in (0.5, 0.9))
+        half, most = (format_metres(float(np.quantile(errors, share))) for share in (0.5, 0.9))
         sentences.append(
             f"The best answer was taken {half} from its query or less for half of {len(errors):,} queries,"
         )
@@ -152,7 +152,7 @@ def _describe(queries: Sequence[Mapping[str, Any]], positions: Mapping[str, Any]
 def _find_error(query: Mapping[str, Any], positions: Mapping[str, Any]) -> float | None:
     """Metres from a query to its best answer."""
     spot = positions["database"].get(query["best"])
-    return None if spot is None else measure(_position(positions["queries"][query["id"]]), _position(spot))
+    return None if spot is None else measure_distance(_position(positions["queries"][query["id"]]), _position(spot))
 
 
 def _position(spot: Mapping[str, float]) -> Position:

@@ -132,10 +132,10 @@ def view_query(
     """`values` as examples.py writes them."""
     asked = Frame(values["id"], "Query", "query", thumbnails.find(values["path"]), box=_box(values["box"]))
     answers = [_view_answer(answer, thumbnails) for answer in values["answers"]]
-    return QueryView(values["id"], f"{metric} {values['value']:.3f}", say_verdict(values), (asked, *answers), placed)
+    return QueryView(values["id"], f"{metric} {values['value']:.3f}", format_verdict(values), (asked, *answers), placed)
 
 
-def say_verdict(values: Mapping[str, Any]) -> str:
+def format_verdict(values: Mapping[str, Any]) -> str:
     """In a sentence or two, where the first positive came and what the first answer had over it."""
     first, answers = values["first_positive"], values["answers"]
     positives = "its positive" if values["positives"] == 1 else f"the first of {values['positives']} positives"
