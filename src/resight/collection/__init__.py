@@ -20,10 +20,10 @@ from resight.collection import metadata
 from resight.collection.add import AddReport, Progress, ReadImage, Source
 from resight.collection.answer import Answer
 from resight.collection.build_pipeline import LOCAL, start_engine
-from resight.collection.encode import Encoding, Image
+from resight.collection.encode import Encoding
 from resight.collection.indexes import IndexCache
 from resight.collection.location import fetch_newest, find_home, is_there, write_file
-from resight.collection.view import Near, View
+from resight.collection.view import View
 from resight.data import image_files
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
@@ -31,7 +31,9 @@ from resight.errors import CollectionError, InputError, SpaceMismatch
 from resight.files.lock import writer_lock
 from resight.index import Searcher
 from resight.search import calibration as calibrations
+from resight.search.filters import Near
 from resight.search.pipeline import Pipeline
+from resight.search.request import Image, SearchRequest
 from resight.store import KEEP, ImageRecord, Layout, Store
 from resight.types import Box, Choice, Descriptors, Hit, ImageRef, Picture, Positions, Query, Recipe
 
@@ -52,7 +54,8 @@ def open_collection(
 
     An existing collection keeps the encoding it was made with; a recipe may only change how it is searched. With a
     `cache`, no picture goes through the same network twice, whichever collection asks. `engine` says where it is
-    searched: "local", "ray" or "ray://HOST:PORT" (see engines.py). `read` decodes image files: a service passes a sandboxed decoder.
+    searched: "local", "ray" or "ray://HOST:PORT" (see engines.py). `read` decodes image files;
+    the service passes one that runs in a sandbox.
     """
     start_engine(engine)
     folder = Path(path)
@@ -180,7 +183,7 @@ class Collection:
         near: Near | None = None,
     ) -> Answer:
         """Like `search`, with the ranking and the matches."""
-        return self.view().ask(image, k, box=box, where=where, near=near)
+        return self.view().ask(SearchRequest.parse(image, k, box=box, where=where, near=near))
 
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
         return self._encoding.encode_query(image, box)
