@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from resight.collection import Collection, open_collection
 from resight.data import image_files
-from resight.data.sets.folder import walk
+from resight.data.folder_walk import walk
 from resight.errors import ImageError
 from resight.search import calibration
 from resight.types import ImageRef, Picture, Skipped

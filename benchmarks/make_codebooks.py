@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.data import image_files
-from resight.data.sets.folder import walk
+from resight.data.folder_walk import walk
 from resight.encode import codebook
 from resight.encode.backbones import sift
 from resight.errors import ImageError

@@ -16,7 +16,7 @@ from typing import Any
 from resight import recipe as recipes
 from resight.collection import DEFAULT, Collection, open_collection
 from resight.data.sets import build as build_set
-from resight.data.sets.folder import walk
+from resight.data.folder_walk import walk
 from resight.evaluate.evaluate import RunResult, run
 from resight.evaluate.statistics.reliability import auc, expected_calibration_error
 from resight.evaluate.summary import summarise, tabulate

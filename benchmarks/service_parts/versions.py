@@ -14,6 +14,7 @@ from resight.collection import open_collection
 from resight.collection.encode import Encoding
 from resight.collection.indexes import IndexCache
 from resight.collection.view import View
+from resight.search.request import SearchRequest
 from resight.data.image_files import read_bytes
 from resight.store.rows.snapshot import take_snapshot
 from service_parts.answers import is_same
@@ -36,7 +37,7 @@ def count_equal(folder: Path, queries: Sequence[tuple[str, bytes]], asked: Seque
             view = View(reader, opened.recipe, encoding, indexes, folder / "calibration.json")
             for one in [one for one in answered if one.answer["version"] == version][:EACH]:
                 name, data = queries[one.query]
-                hits = view.search(read_bytes(data, name, encoding.query_side), k=10)
+                hits = view.ask(SearchRequest(read_bytes(data, name, encoding.query_side))).hits
                 compared += 1
                 equal += is_same(one.answer["hits"], hits)
     return equal, compared

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from resight import recipe
 from resight.data import image_files
-from resight.data.sets.folder import walk
+from resight.data.folder_walk import walk
 from resight.encode.encoder import Encoder
 from resight.types import FloatArray, ImageRef, Picture, Skipped
 

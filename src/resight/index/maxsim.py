@@ -141,7 +141,7 @@ class Late:
     def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
         table = json.loads((source / "images.json").read_text(encoding="utf-8"))
         images = np.array([row for row, name in enumerate(table["ids"]) if keep(name)], np.int64)
-        pack_files.cut_pack(kernels.open(source / "pack"), images, folder / "pack")
+        pack_files.save_subset(*pack_files.load_codes(source / "pack"), images, folder / "pack")
         kept = {"space": table["space"], "ids": [table["ids"][row] for row in images]}
         (folder / "images.json").write_text(json.dumps(kept), encoding="utf-8")
         return len(images)
@@ -246,10 +246,10 @@ class LateSearcher:
         return self._rank(query, found, scores, k, rows, self._warn())
 
     @property
-    def bytes_an_image(self) -> float:
+    def bytes_per_image(self) -> float:
         """Of the codes that are searched, without the kept tokens and what all images share."""
         passes = [packed for packed, _ in self._cascade.passes] if self._cascade else [self._packed]
-        return sum(packed.bytes_an_image for packed in passes)
+        return sum(packed.bytes_per_image for packed in passes)
 
     @property
     def way(self) -> str:

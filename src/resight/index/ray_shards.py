@@ -62,7 +62,7 @@ def build(config: Config) -> "RayShards":
     if not is_spreadable(inner):
         raise RecipeError(
             f"an index {config.inner.name!r} with these settings cannot be kept in shards",
-            expected="one that scores an image by that image alone: exact, asmk_inverted, maxsim without cascade or pq …",
+            expected="one that scores each image by itself: exact, asmk_inverted, maxsim without cascade or pq …",
             actual=f"{config.inner.name} {dict(config.inner.settings)}",
             fix="choose another inner index, or keep this one on one machine",
         )

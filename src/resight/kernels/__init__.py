@@ -1,15 +1,17 @@
-"""Exact late interaction at the machine's own speed: tokens of images → packs → scores, the best k, and their proof.
+"""Exact late interaction at the machine's own speed: pack tokens of images, score them, prove the best k.
 
     packed = kernels.pack(tokens, offsets, kind="int8")    # fp32 | fp16 | int8 | pq | rq
     packed.scores(query)                                   # [N]: mean over query tokens of the best dot product
     packed.top(query, 10)                                  # rows, scores and a certificate: the fp32 answer, proven
 
-The inner loops are C with AVX2 (`implementation()` says "avx2") or numpy where that is not to be had ("numpy").
+The inner loops are C with AVX2, or numpy where the C extension is missing; `implementation()` returns "avx2" or
+"numpy".
 """
 
 from resight.kernels.dispatch import implementation
-from resight.kernels.pack_files import open_pack as open
-from resight.kernels.packed import Cascade, Certificate, Packed, cascade, identity_rate, pack
+from resight.kernels.exact_topk import Certificate
+from resight.kernels.packed import Cascade, Packed, cascade, exactness_rate, pack
+from resight.kernels.packed import open_pack as open
 from resight.kernels.writer import PackWriter
 
 __all__ = [
@@ -18,7 +20,7 @@ __all__ = [
     "PackWriter",
     "Packed",
     "cascade",
-    "identity_rate",
+    "exactness_rate",
     "implementation",
     "open",
     "pack",

@@ -1,6 +1,6 @@
-"""Where the large arrays of a pack are made: in memory, or as files of a folder, so that packing takes little memory.
+"""Where the large arrays of a pack live: in memory, or as files of a folder, so that packing needs little memory.
 
-`Packed.save` moves such files into place instead of writing them a second time.
+`Packed.save` moves such files to their final folder instead of writing them again.
 """
 
 import mmap
@@ -29,10 +29,10 @@ def in_folder(folder: Path) -> Allocate:
     return allocate
 
 
-def let_go(array: NDArray[Any]) -> None:
-    """What was written to a mapped array goes to its file, and the memory that held it is free again.
+def release_pages(array: NDArray[Any]) -> None:
+    """Flush a mapped array to its file and free its pages.
 
-    Pages that wait to be written count against a limit on memory, and cannot be taken back at once.
+    Dirty pages count against a memory limit, and the kernel cannot reclaim them at once.
     """
     if not isinstance(array, np.memmap):
         return
@@ -49,7 +49,7 @@ def let_go(array: NDArray[Any]) -> None:
 
 
 def write_array(array: NDArray[Any], path: Path, scratch: Path | None) -> None:
-    """To an npy file; the file itself is moved where the array is the whole of one in `scratch`."""
+    """Save as npy; an array that is a whole file in `scratch` is moved instead of copied."""
     if scratch is not None and isinstance(array, np.memmap) and array.filename is not None:
         source = Path(array.filename)
         if source.parent == scratch.resolve() and source.stat().st_size == array.offset + array.nbytes:
@@ -57,6 +57,6 @@ def write_array(array: NDArray[Any], path: Path, scratch: Path | None) -> None:
             try:
                 source.rename(path)
                 return
-            except OSError:  # some systems do not move a file that is mapped
+            except OSError:  # some systems refuse to move a mapped file
                 pass
     np.save(path, array)

@@ -1,16 +1,11 @@
-"""How far a score can be from the fp32 one: what the kinds of packs share.
+"""What every kind of pack (fp32, fp16, int8, pq, rq) provides, and the error bounds and loops that they share.
 
-A token x that is stored as x' gives a dot product that is wrong by at most |q| × |x - x'| (Cauchy-Schwarz), and so
-does the best over an image's tokens, with the largest error among them. Rounding comes on top.
+Each kind is one module with `Config`, `begin(plan, config)`, which returns a Filler, and `restore(arrays, offsets)`.
+`fill_from` codes tokens of one array; `writer.PackWriter` codes tokens that never lie in one. Both hand the Filler some
+tokens at a time, in any order, in memory that does not grow with their number.
 
-What a kind of pack can do.
-
-Each kind is one module with `Config`, `begin(plan, config)`, which gives a Filler (filling.py), and `restore(arrays,
-offsets)`.
-
-Tokens, some at a time and in any order → the codes of a pack, in memory that does not grow with their number.
-
-`fill_from` makes codes from tokens that lie in one array, `writing.PackWriter` from tokens that never do.
+Error bounds: a token x stored as x' gives a dot product that is off by at most |q| × |x - x'| (Cauchy-Schwarz). The
+best dot product of an image is then off by at most the largest such error of its tokens. Float rounding comes on top.
 """
 
 import importlib
@@ -26,25 +21,25 @@ from resight.errors import InputError
 from resight.kernels.allocation import Allocate
 from resight.types import FloatArray
 
-CHUNK = 1024  # tokens that are quantised together: more would leave the cache between one step and the next
-UNIT = 2.0**-24  # what rounding to float32 changes, relative
+CHUNK = 1024  # tokens quantised together: more would not fit the cache between two steps
+UNIT = 2.0**-24  # relative error of rounding to float32
 
 
 def round_off(query_length: float, count: int, d: int, spread: float = 1.0) -> tuple[float, float]:
-    """What float32 can add: a factor on a measured bound, and so much for each unit of a token's length.
+    """What float32 rounding adds: a factor on a measured bound, and an amount per unit of a token's length.
 
     A sum of d products is off by at most about d × 2^-24 × |q| × |x|, whatever the order; taking the mean over `count`
-    query tokens adds as much for each of them. The factor of 8 stands for: both scores, their constant parts, the
-    projection of the query (its rows spread an error over the root of their number: `spread`), the errors and lengths
-    themselves, which were measured in float32, and the last sum of score and bound.
+    query tokens adds as much for each of them. The factor of 8 covers both scores, their constant parts, the projection
+    of the query (an error spreads over the root of its number of rows: `spread`), the errors and lengths, which were
+    measured in float32, and the last sum of score and bound.
     """
     return 1 + 4 * d * UNIT, 8 * spread * (d + count + 16) * UNIT * query_length
 
 
 def bound_by_tables(query: FloatArray, rounding: FloatArray, errors: FloatArray, lengths: FloatArray) -> FloatArray:
-    """[N] how far scores can be off that are sums of entries of tables.
+    """[N] error bounds of scores that are sums of table entries.
 
-    `rounding` [Kq] is the most that the integers of the tables change, `errors` and `lengths` [N] those of the tokens.
+    `rounding` [Kq] is the largest rounding error of the tables; `errors` and `lengths` [N] are those of the tokens.
     """
     length = float(np.linalg.norm(query, axis=1).mean())
     growth, each = round_off(length, len(query), query.shape[1])
@@ -53,7 +48,7 @@ def bound_by_tables(query: FloatArray, rounding: FloatArray, errors: FloatArray,
 
 
 def read_chunks(tokens: NDArray[Any]) -> Iterator[tuple[slice, FloatArray]]:
-    """Some thousand rows at a time as float32, so that a memory map is never read as a whole."""
+    """Yield about a thousand rows at a time as float32, so that a memory map is never read whole."""
     for start in range(0, len(tokens), CHUNK):
         chunk = slice(start, min(start + CHUNK, len(tokens)))
         yield chunk, np.asarray(tokens[chunk], np.float32)
@@ -74,15 +69,15 @@ class Codes(Protocol):
     def offsets(self) -> NDArray[np.int64]: ...
 
     def scores(self, query: FloatArray, rows: NDArray[np.int64] | None, threads: int | None) -> FloatArray:
-        """[N], or one a row: the mean over query tokens [Kq, d] of the best dot product."""
+        """[N], or one per entry of `rows`: the mean over query tokens [Kq, d] of the best dot product."""
         ...
 
     def radius(self, query: FloatArray) -> FloatArray:
-        """[N]: how far these scores can be from those of the tokens that the codes were made from."""
+        """[N] error bounds: how far these scores can be from those of the original tokens."""
         ...
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What has to be kept to restore the codes, besides the offsets."""
+        """The arrays that `restore` needs besides the offsets."""
         ...
 
 
@@ -98,18 +93,17 @@ def find_kind(kind: str) -> ModuleType:
 
 
 Rows = slice | NDArray[np.int64]  # numbers of tokens
-# Numbers of tokens, sorted → these tokens [n, d] float32. A kind that draws from all tokens may be given others that
-# were drawn at random, too.
+# Sorted token numbers → these tokens [n, d] float32. A sampler may return other tokens that were drawn at random.
 Draw = Callable[[NDArray[np.int64]], FloatArray]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known before the first token comes."""
+    """What is known before the first token arrives."""
 
     offsets: NDArray[np.int64]  # [N + 1]
     d: int
-    draw: Draw  # for what a kind learns from a sample
+    draw: Draw  # gives the sample that a kind learns from
     allocate: Allocate
 
     @property
@@ -119,7 +113,7 @@ class Plan:
 
 class Filler(Protocol):
     def fill(self, rows: Rows, tokens: FloatArray) -> None:
-        """Some thousand tokens [n, d] float32 and their numbers; each comes once."""
+        """Code tokens [n, d] float32 with their numbers; each number comes once."""
         ...
 
     def finish(self) -> Codes: ...
@@ -138,6 +132,6 @@ def fill_from(
 
 
 def raise_longest(longest: FloatArray, offsets: NDArray[np.int64], rows: Rows, values: FloatArray) -> None:
-    """Raises each image's entry of `longest` [N] to the largest of its tokens' values."""
+    """Raise each image's entry of `longest` [N] to the largest value of its tokens, in place."""
     numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
     np.maximum.at(longest, np.searchsorted(offsets, numbers, side="right") - 1, values)

@@ -1,9 +1,7 @@
-"""Work over many images → one call, or one a thread. Threads wait in the system, never in a loop.
+"""The one place that chooses between the compiled kernels (AVX2) and numpy, and splits work over threads.
 
-The one place that chooses: the compiled kernels where they are built and the processor has AVX2, numpy elsewhere.
-
-Each function arranges the query as its kernel wants it, splits the images over threads and gives [images] scores.
-The environment variable RESIGHT_KERNELS=numpy switches the compiled kernels off.
+Each function arranges the query as its kernel expects, splits the images over threads and returns [images] scores.
+Threads wait in the operating system, never in a busy loop. RESIGHT_KERNELS=numpy switches the compiled kernels off.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""The kernels once more, in numpy: what serves where the compiled ones are missing, and what they are tested against.
+"""The kernels in numpy: used where the compiled ones are missing, and the reference that they are tested against.
 
-Each function takes what its compiled twin takes before the query is rearranged, and gives the same scores: integer
-sums are equal, floating-point sums differ by at most (d + Kq + 16) × 2^-24 × the lengths of the vectors.
+Each function takes what its compiled counterpart takes before the query is rearranged, and gives the same scores:
+integer sums are equal, floating-point sums differ by at most (d + Kq + 16) × 2^-24 × the lengths of the vectors.
 """
 
 from collections.abc import Callable

@@ -1,18 +1,12 @@
-"""A pack with error bounds and the tokens behind it → the fp32 top k, and why no other image can be in it.
+"""Tokens of many images, packed for search: scores, the best k with a proof, cascades, and folders on disk.
 
-Every image has a score s and a radius r: its fp32 score lies in s - r … s + r. Some promising images are scored in
-fp32; the k-th best of them is a threshold. An image with s + r below the threshold cannot enter; all others are
-scored in fp32 as well.
-
-Tokens of many images, packed for search: scores, the best k, proven if wanted, and files.
-
-Passes from rough to fine: each scores what the one before has kept. Fast, not proven; the identity rate is measured.
+whole = kernels.pack(tokens, offsets, kind="int8")
+rows, scores, certificate = whole.top(query, 10)      # the full-precision top 10, proven
 
 small = kernels.pack(tokens, offsets, kind="int8", dims=64)
-whole = kernels.pack(tokens, offsets, kind="int8")
 found = kernels.cascade([(small, 1000), (whole, 30)])
-rows, scores, _ = found.top(query, 10)
-kernels.identity_rate(found, queries, 10)             # 0.99: of 100 queries, 99 get the exact top 10
+rows, scores, _ = found.top(query, 10)                # faster, not proven
+kernels.exactness_rate(found, queries, 10)            # 0.99: of 100 queries, 99 get the exact top 10
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,64 +21,14 @@ from resight import plugins
 from resight.errors import InputError
 from resight.kernels.allocation import in_folder, in_memory
 from resight.kernels.codec import Codes, fill_from, find_kind
+from resight.kernels.exact_topk import Certificate, best_rows, certify_all, prove
 from resight.kernels.fp32 import keep_as_given
-from resight.kernels.select import best_rows, kth_best
-from resight.kernels.validation import admit_query, admit_rows, admit_tokens
+from resight.kernels.pack_files import load_codes, save
+from resight.kernels.validation import validate_query, validate_rows, validate_tokens
 from resight.types import FloatArray
 
-LOWEST = float(np.finfo(np.float32).min)  # above minus infinity, which images without tokens score
-
-
-@dataclass(frozen=True)
-class Certificate:
-    images: int  # with at least one token
-    rescored: int  # of them, scored in full precision
-    threshold: float  # the k-th best score; minus infinity when there are fewer images
-    margin: float  # how far below it every other image stays at least; infinity when none is left
-    reason: str
-
-
-def prove(
-    codes: Codes, reference: Codes, query: FloatArray, k: int, threads: int | None
-) -> tuple[NDArray[np.int64], FloatArray, Certificate]:
-    """Rows [≤ k], their scores by `reference`, and the certificate."""
-    rough = codes.scores(query, None, threads)
-    highest = rough + codes.radius(query)
-    images = int(np.count_nonzero(np.diff(codes.offsets)))
-    first = best_rows(rough, 2 * k + 8)
-    scores = reference.scores(query, first, threads)
-    highest[first] = -np.inf  # done with
-    doubtful = np.flatnonzero(highest >= max(kth_best(scores, k), LOWEST))
-    highest[doubtful] = -np.inf
-    rows = np.concatenate([first, doubtful])
-    scores = np.concatenate([scores, reference.scores(query, doubtful, threads)])
-    order = np.lexsort((rows, -scores))[:k]
-    threshold = kth_best(scores, k)
-    left = float(highest.max()) if len(highest) else -np.inf
-    return rows[order], scores[order], certify(images, len(rows), threshold, left, reference.kind)
-
-
-def certify_all(scores: FloatArray, k: int, kind: str) -> Certificate:
-    """For tokens that are compared as they are: there is nothing to prove."""
-    images = int(np.count_nonzero(scores > -np.inf))
-    reason = f"All {images:,} images were scored in {kind}."
-    return Certificate(images, images, kth_best(scores[scores > -np.inf], k), float("inf"), reason)
-
-
-def certify(images: int, rescored: int, threshold: float, left: float, kind: str) -> Certificate:
-    """left: the highest that an image can score which was not scored in `kind`."""
-    if rescored == images:
-        return Certificate(images, images, threshold, float("inf"), f"All {images:,} images were scored in {kind}.")
-    margin = threshold - left
-    reason = (
-        f"{rescored:,} of {images:,} images were scored in {kind}. The {images - rescored:,} others cannot reach "
-        f"{threshold:.6g}: their compressed scores and error bounds keep them at least {margin:.3g} below."
-    )
-    return Certificate(images, rescored, threshold, margin, reason)
-
-
 Top = tuple[NDArray[np.int64], FloatArray, Certificate | None]
-SHARED = ("centroids", "centre", "basis", "reach")  # once a pack, however many images
+SHARED = ("centroids", "centre", "basis", "reach")  # stored once per pack, however many images
 
 
 def pack(
@@ -95,17 +39,17 @@ def pack(
     scratch: str | Path | None = None,
     **settings: Any,
 ) -> "Packed":
-    """tokens [n, d] of images offsets[i]:offsets[i + 1], as fp32, fp16, int8, pq or rq.
+    """Compress tokens [n, d], those of image i being rows offsets[i]:offsets[i + 1], to fp32, fp16, int8, pq or rq.
 
-    `keep` says what exact answers are taken from: the tokens as given (a reference, not a copy), a copy in half
-    precision, or nothing. `scratch` is a folder for the large arrays, where memory is not to hold them. `settings` are
-    those of the kind's `Config`.
+    `keep` chooses the tokens that exact answers use: those given (by reference, not copied), a half-precision copy, or
+    none. `scratch` is a folder for large arrays that should not be held in memory. `settings` go to the kind's
+    `Config`.
     """
     module = find_kind(kind)
     if keep not in ("fp32", "fp16", "none"):
         raise InputError("keep cannot be that", expected="fp32, fp16 or none", actual=repr(keep), fix="choose one")
     config = plugins.configure(module.Config, settings, f"kernels {kind!r}")
-    rows, bounds = admit_tokens(tokens, offsets)
+    rows, bounds = validate_tokens(tokens, offsets)
     allocate = in_memory if scratch is None else in_folder(Path(scratch))
     if kind == "fp32":
         return Packed(keep_as_given(rows, bounds), None)
@@ -114,12 +58,19 @@ def pack(
         kept = find_kind(keep)
         given = keep == "fp32"
         reference = keep_as_given(rows, bounds) if given else fill_from(kept, rows, bounds, kept.Config(), allocate)
-        rows = reference.arrays()["tokens"]  # error bounds are about what the exact answer is taken from
+        rows = reference.arrays()["tokens"]  # error bounds are relative to the tokens that exact answers use
     return Packed(fill_from(module, rows, bounds, config, allocate), reference)
+
+
+def open_pack(folder: str | Path, check: bool = False) -> "Packed":
+    """The pack in `folder`, memory-mapped. `check` reads all of it and compares checksums."""
+    return Packed(*load_codes(Path(folder), check))
 
 
 @dataclass(frozen=True)
 class Packed:
+    """Tokens of many images, compressed for search."""
+
     codes: Codes
     reference: Codes | None  # fp32 or fp16 tokens, where the codes are something else
 
@@ -128,8 +79,8 @@ class Packed:
         return self.codes.kind
 
     @property
-    def bytes_an_image(self) -> float:
-        """Of the codes and their bounds; without the kept tokens and what all images share."""
+    def bytes_per_image(self) -> float:
+        """Bytes of codes and error bounds per image, without the kept tokens and the arrays that all images share."""
         own = sum(array.nbytes for name, array in self.codes.arrays().items() if name not in SHARED)
         return (own + self.codes.offsets.nbytes) / max(len(self), 1)
 
@@ -137,27 +88,27 @@ class Packed:
         return len(self.codes.offsets) - 1
 
     def scores(self, query: ArrayLike, rows: ArrayLike | None = None, threads: int | None = None) -> FloatArray:
-        """[N] float32, or one a row: the mean over query tokens [Kq, d] of the best dot product.
+        """[N] float32, or one per entry of `rows`: the mean over query tokens [Kq, d] of the best dot product.
 
-        An image without tokens scores minus infinity. threads: at most so many (None: all cores); small work takes one.
+        An image without tokens scores minus infinity. `threads` is the most to use (None: all cores).
         """
-        return self.codes.scores(admit_query(query, self.codes.d), admit_rows(rows, len(self)), threads)
+        return self.codes.scores(validate_query(query, self.codes.d), validate_rows(rows, len(self)), threads)
 
     def errors(self, query: ArrayLike) -> FloatArray:
-        """[N]: how far `scores` can be from those of the kept tokens."""
-        return self.codes.radius(admit_query(query, self.codes.d))
+        """[N] error bounds: how far `scores` can be from `exact_scores`."""
+        return self.codes.radius(validate_query(query, self.codes.d))
 
     def exact_scores(self, query: ArrayLike, rows: ArrayLike | None = None, threads: int | None = None) -> FloatArray:
-        """The same as `scores`, by the kept tokens."""
-        wanted = admit_rows(rows, len(self))
-        return self.exact_codes().scores(admit_query(query, self.codes.d), wanted, threads)
+        """Like `scores`, computed from the kept tokens."""
+        wanted = validate_rows(rows, len(self))
+        return self.exact_codes().scores(validate_query(query, self.codes.d), wanted, threads)
 
     def top(self, query: ArrayLike, k: int, exact: bool = True, threads: int | None = None) -> Top:
         """Rows and scores of the best k, equal scores by row, fewer when fewer images have tokens.
 
-        exact: the answer that the kept tokens give, with its certificate. Otherwise that of the codes, without one.
+        `exact` gives the answer of the kept tokens, with its certificate; otherwise that of the codes, without one.
         """
-        tokens = admit_query(query, self.codes.d)
+        tokens = validate_query(query, self.codes.d)
         if k < 0:
             raise InputError("k cannot be negative", expected="0 or more", actual=str(k), fix="ask for at least one")
         if exact and self.exact_codes() is not self.codes:
@@ -167,14 +118,12 @@ class Packed:
         return rows, scores[rows], certify_all(scores, k, self.kind) if exact else None
 
     def save(self, folder: str | Path, scratch: str | Path | None = None) -> None:
-        """Write to a folder that `kernels.open` maps again. Arrays in files of `scratch` are moved out of it."""
-        from resight.kernels.pack_files import save  # it restores packs, and so needs this module
-
-        save(self, Path(folder), None if scratch is None else Path(scratch))
+        """Write to a folder that `kernels.open` maps again. Array files in `scratch` are moved, not copied."""
+        save(self.codes, self.reference, Path(folder), None if scratch is None else Path(scratch))
 
     @property
     def can_prove(self) -> bool:
-        """Whether there are tokens that an exact answer can be taken from."""
+        """Whether the pack holds tokens that exact answers can use."""
         return self.reference is not None or self.kind in ("fp32", "fp16")
 
     def exact_codes(self) -> Codes:
@@ -191,8 +140,10 @@ class Packed:
 
 
 def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
-    """Packs of the same images, each with how many images it keeps; the last one's kept tokens decide, or its codes
-    where none are kept."""
+    """Passes from rough to fine: packs of the same images, each with the number of images that it passes on.
+
+    The last pass ranks by its kept tokens, or by its codes where it keeps none.
+    """
     if not passes:
         raise InputError("a cascade needs a pass", expected="at least one pack", actual="none", fix="give one")
     first = passes[0][0].codes
@@ -209,8 +160,8 @@ def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
     return Cascade(tuple(passes))
 
 
-def identity_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k: int) -> float:
-    """The share of queries whose unproven top k is the exact one, rank by rank."""
+def exactness_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k: int) -> float:
+    """The share of queries whose unproven top k equals the exact one, rank by rank."""
     exact = searcher if isinstance(searcher, Packed) else searcher.passes[-1][0]
     rough: Searcher = Unproven(searcher) if isinstance(searcher, Packed) else searcher
     same = [np.array_equal(rough.top(query, k)[0], exact.top(query, k)[0]) for query in queries]
@@ -221,10 +172,12 @@ def identity_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k:
 
 @dataclass(frozen=True)
 class Cascade:
+    """Several passes, each over the images that the one before has kept: fast, not proven."""
+
     passes: tuple[tuple[Packed, int], ...]
 
     def top(self, query: ArrayLike, k: int, threads: int | None = None, among: ArrayLike | None = None) -> Top:
-        """Rows and scores of the best k that got through all passes; never a certificate. among: of these rows only."""
+        """Rows and scores of the best k after all passes, without a certificate. `among` limits them to these rows."""
         rows = None if among is None else np.unique(among)
         for packed, keep in self.passes:
             chosen = best_rows(packed.scores(query, rows, threads), max(keep, k))

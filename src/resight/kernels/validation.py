@@ -1,7 +1,7 @@
-"""The door: what the kernels take, and the errors for what they do not.
+"""Input validation for the kernels.
 
-Tokens [n, d] float32 or float16, offsets [N + 1] with image i = rows offsets[i]:offsets[i + 1], a query [Kq, d].
-Images without tokens are allowed. NaN, infinity and zero vectors are not: their dot products say nothing.
+They take tokens [n, d] float32 or float16, offsets [N + 1] with image i = rows offsets[i]:offsets[i + 1], and a query
+[Kq, d]. Images without tokens are allowed. NaN, infinity and zero vectors are refused: their dot products mean nothing.
 """
 
 from typing import Any
@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from resight.errors import InputError
 from resight.types import FloatArray
 
-# Products of two values, added up over any d, stay inside float32 between these.
+# Between these bounds the sum of any number of products of two values fits float32.
 SMALLEST, LARGEST = 1e-15, 1e15
-CHUNK = 4096  # rows looked at together: small enough to stay in the cache
+CHUNK = 4096  # rows checked together: small enough for the cache
 
 
-def admit_tokens(tokens: ArrayLike, offsets: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Tokens as they came (float16 or float32, contiguous) and offsets as int64, both checked."""
-    rows = admit_matrix(tokens, "tokens")
+def validate_tokens(tokens: ArrayLike, offsets: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Check both; return tokens as given (float16 or float32, contiguous) and offsets as int64."""
+    rows = validate_matrix(tokens, "tokens")
     bounds = np.asarray(offsets)
     if bounds.ndim != 1 or len(bounds) == 0 or not np.issubdtype(bounds.dtype, np.integer):
         raise InputError(
@@ -36,13 +36,13 @@ def admit_tokens(tokens: ArrayLike, offsets: ArrayLike) -> tuple[NDArray[Any], N
             actual=f"{bounds[0]} first, {bounds[-1]} last" + (", decreasing" if (np.diff(bounds) < 0).any() else ""),
             fix="give 0, then the running count of tokens after each image",
         )
-    refuse_useless(rows, "tokens")
+    reject_degenerate(rows, "tokens")
     return rows, bounds
 
 
-def admit_query(query: ArrayLike, d: int) -> FloatArray:
+def validate_query(query: ArrayLike, d: int) -> FloatArray:
     """A query [Kq, d] float32; a single vector [d] is one token."""
-    rows = admit_matrix(np.atleast_2d(as_array(query, "query")), "query")
+    rows = validate_matrix(np.atleast_2d(as_array(query, "query")), "query")
     if rows.shape[1] != d or len(rows) == 0:
         raise InputError(
             "the query does not fit the tokens",
@@ -50,11 +50,11 @@ def admit_query(query: ArrayLike, d: int) -> FloatArray:
             actual=f"{len(rows)} tokens of {rows.shape[1]} dimensions",
             fix="describe the query with the encoder that described the images",
         )
-    refuse_useless(rows, "query")
+    reject_degenerate(rows, "query")
     return np.ascontiguousarray(rows, np.float32)
 
 
-def admit_rows(rows: ArrayLike | None, images: int) -> NDArray[np.int64] | None:
+def validate_rows(rows: ArrayLike | None, images: int) -> NDArray[np.int64] | None:
     if rows is None:
         return None
     listed = np.asarray(rows)
@@ -63,7 +63,7 @@ def admit_rows(rows: ArrayLike | None, images: int) -> NDArray[np.int64] | None:
     whole = listed.ndim == 1 and np.issubdtype(listed.dtype, np.integer)
     if not whole or listed.min() < 0 or listed.max() >= images:
         raise InputError(
-            "rows name images that are not there",
+            "rows name images that do not exist",
             expected=f"a list of whole numbers from 0 to {images - 1}",
             actual=f"{listed.min()} to {listed.max()}" if whole else f"shape {listed.shape}, type {listed.dtype}",
             fix="give row numbers of this pack",
@@ -71,17 +71,17 @@ def admit_rows(rows: ArrayLike | None, images: int) -> NDArray[np.int64] | None:
     return np.ascontiguousarray(listed, np.int64)
 
 
-def admit_matrix(values: ArrayLike, what: str) -> NDArray[Any]:
+def validate_matrix(values: ArrayLike, what: str) -> NDArray[Any]:
     rows = as_array(values, what)
     if rows.ndim != 2 or rows.shape[1] == 0 or not np.issubdtype(rows.dtype, np.floating):
         raise InputError(
             f"the {what} cannot be used",
-            expected="a matrix of floating-point numbers, one token a row",
+            expected="a matrix of floating-point numbers, one token per row",
             actual=f"an array of shape {rows.shape} and type {rows.dtype}",
             fix="give rows of one length as float32",
         )
     kept = rows.dtype if rows.dtype in (np.float16, np.float32) and rows.dtype.isnative else np.dtype(np.float32)
-    with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinity, and is refused as that
+    with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinity, which is refused below
         return np.require(rows, kept, ["C_CONTIGUOUS", "ALIGNED"])
 
 
@@ -97,7 +97,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         ) from error
 
 
-def refuse_useless(rows: NDArray[Any], what: str) -> None:
+def reject_degenerate(rows: NDArray[Any], what: str) -> None:
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
         largest = np.maximum(chunk.max(axis=1), -chunk.min(axis=1)).astype(np.float64)

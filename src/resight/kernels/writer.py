@@ -1,13 +1,13 @@
-"""Tokens, chunk by chunk and in any order → a pack in a folder, byte for byte as `pack(...).save(folder)` writes it.
+"""Write a pack chunk by chunk, in any order, byte for byte as `pack(...).save(folder)` writes it.
 
     writer = PackWriter(folder, offsets, d, "int8", "none", draw)
     for rows, tokens in …:
         writer.write(rows, tokens)         # numbers [n] and float32 [n, d]
     writer.finish()
 
-What is not kept is never written: with keep="none" there is no float32 copy anywhere. What was coded goes to disk as
-the work goes on, so that memory holds a few hundred megabytes however many tokens come. `draw` gives the tokens of
-some numbers, for what a kind learns from a sample before the first token is coded.
+With keep="none" the writer makes no float32 copy anywhere. Codes go to disk as the work goes on, so that memory holds a
+few hundred megabytes however many tokens come. `draw` returns the tokens of given numbers: a sample that a kind learns
+from before the first token is coded.
 """
 
 import shutil
@@ -20,14 +20,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from resight import plugins
 from resight.kernels import fp16
-from resight.kernels.allocation import in_folder, let_go
+from resight.kernels.allocation import in_folder, release_pages
 from resight.kernels.codec import CHUNK, Draw, Filler, Plan, find_kind
 from resight.kernels.pack_files import save
-from resight.kernels.packed import Packed
-from resight.kernels.validation import admit_matrix, refuse_useless
+from resight.kernels.validation import reject_degenerate, validate_matrix
 from resight.types import FloatArray
 
-WAITING = 1 << 27  # bytes of tokens, as float32, after which what was written is let go
+WAITING = 1 << 27  # bytes of float32 tokens after which the written pages are released
 
 
 class PackWriter:
@@ -53,14 +52,14 @@ class PackWriter:
         if keep not in ("none", kind) and kind != "fp32":
             kept = find_kind(keep)
             self._reference = kept.begin(Plan(offsets, d, draw, self._allocate), kept.Config())
-            # Error bounds are about what the exact answer is taken from.
+            # Error bounds are relative to the tokens that exact answers use.
             self._round = round_to_halves if keep == "fp16" else self._round
         plan = Plan(offsets, d, lambda rows: self._round(draw(rows)), self._allocate)
         self._codes: Filler = module.begin(plan, config)
 
     def write(self, rows: NDArray[np.int64], tokens: NDArray[Any]) -> None:
-        """Any number of tokens [n, d]; each number comes once."""
-        refuse_useless(admit_matrix(tokens, "tokens"), "tokens")
+        """Code tokens [n, d] with numbers `rows` [n]; each number may come only once."""
+        reject_degenerate(validate_matrix(tokens, "tokens"), "tokens")
         for start in range(0, len(tokens), CHUNK):
             part = slice(start, start + CHUNK)
             values = np.asarray(tokens[part], np.float32)
@@ -69,13 +68,13 @@ class PackWriter:
             self._codes.fill(rows[part], self._round(values))
             self._waiting += values.nbytes
             if self._waiting >= WAITING:
-                self._let_go()
+                self._release()
 
     def finish(self) -> None:
         codes = self._codes.finish()
         reference = None if self._reference is None else self._reference.finish()
-        self._let_go()
-        save(Packed(codes, reference), self._folder, self._scratch)
+        self._release()
+        save(codes, reference, self._folder, self._scratch)
         self._mapped.clear()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -84,9 +83,9 @@ class PackWriter:
         self._mapped.append(array)
         return array
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         for array in self._mapped:
-            let_go(array)
+            release_pages(array)
         self._waiting = 0
 
 

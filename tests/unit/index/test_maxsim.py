@@ -114,7 +114,7 @@ def test_residual_codes_can_be_the_first_pass_and_8_bits_the_last_word(tmp_path:
     wide = create(tmp_path / "wide", images, cascade_keep=[300, 300], **settings)
     codes = create(tmp_path / "codes", images, keep="none")
     assert wide.search(QUERY, 20).ids == codes.search(QUERY, 20).ids
-    assert wide.bytes_an_image == pytest.approx(codes.bytes_an_image + 3 * 2 + 8 + 8, abs=0.1)
+    assert wide.bytes_per_image == pytest.approx(codes.bytes_per_image + 3 * 2 + 8 + 8, abs=0.1)
     assert "a cascade" in wide.search(QUERY, 20).proof
     assert not wide.can_prove
     narrow = create(tmp_path / "narrow", images, cascade_keep=[10, 10], **settings)
@@ -131,7 +131,7 @@ def test_a_first_pass_of_too_many_dimensions_is_refused(tmp_path: Path):
 def test_parts_and_bits_decide_how_large_the_codes_are(tmp_path: Path, m: int, bits: int, bytes_a_token: int):
     searcher = create(tmp_path, make_tokens([32] * 20), kind="pq", m=m, bits=bits)
     bounds = 4 * 8  # offsets, those of the codes, and two floats; a little more for the last offset
-    assert searcher.bytes_an_image == pytest.approx(32 * bytes_a_token + bounds, abs=10)
+    assert searcher.bytes_per_image == pytest.approx(32 * bytes_a_token + bounds, abs=10)
 
 
 def read_centroids(folder: Path) -> np.ndarray:

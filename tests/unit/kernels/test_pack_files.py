@@ -49,7 +49,7 @@ def test_an_opened_pack_gives_the_same_answers(
     opened = kernels.open(tmp_path / "pack", check=True)
     assert opened.kind == packed.kind
     assert len(opened) == len(packed) == 81
-    assert opened.bytes_an_image == packed.bytes_an_image
+    assert opened.bytes_per_image == packed.bytes_per_image
     assert isinstance(next(iter(opened.codes.arrays().values())), np.memmap) == mapped
     assert np.array_equal(opened.scores(QUERY), packed.scores(QUERY))
     rows = [5, 80, 5]
@@ -77,7 +77,7 @@ def test_saving_replaces_a_pack_but_nothing_else(folder: Path, tmp_path: Path) -
     other = tmp_path / "photos"
     other.mkdir()
     (other / "a.jpg").write_bytes(b"x")
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="something other"):
         kernels.pack(TOKENS, OFFSETS).save(other)
     assert (other / "a.jpg").read_bytes() == b"x"
 

@@ -7,7 +7,7 @@ import pytest
 
 from resight import kernels
 from resight.errors import InputError
-from resight.kernels.select import best_rows
+from resight.kernels.exact_topk import best_rows
 
 
 def make(random: np.random.Generator, images: int, d: int, most: int) -> tuple[Any, Any]:
@@ -145,16 +145,16 @@ def test_a_cascade_that_keeps_everything_is_exact_and_one_that_keeps_little_is_m
     tokens, offsets = make(random, 400, 32, 5)
     whole, small = kernels.pack(tokens, offsets), kernels.pack(tokens, offsets, dims=4)
     queries = [tokens[random.integers(0, len(tokens), 6)] for _ in range(20)]
-    assert kernels.identity_rate(kernels.cascade([(small, 400), (whole, 400)]), queries, 10) == 1.0
-    rate = kernels.identity_rate(kernels.cascade([(small, 12)]), queries, 10)
+    assert kernels.exactness_rate(kernels.cascade([(small, 400), (whole, 400)]), queries, 10) == 1.0
+    rate = kernels.exactness_rate(kernels.cascade([(small, 12)]), queries, 10)
     same = [
         kernels.cascade([(small, 12)]).top(query, 10)[0].tolist() == brute_force(tokens, offsets, query, 10)
         for query in queries
     ]
     assert rate == pytest.approx(np.mean(same))
     assert rate < 1.0
-    assert kernels.identity_rate(kernels.pack(tokens, offsets, kind="fp32"), queries, 10) == 1.0
-    assert kernels.identity_rate(small, queries, 10) < 1.0
+    assert kernels.exactness_rate(kernels.pack(tokens, offsets, kind="fp32"), queries, 10) == 1.0
+    assert kernels.exactness_rate(small, queries, 10) < 1.0
 
 
 def test_a_cascade_gives_exact_scores_and_at_least_k() -> None:
@@ -176,7 +176,7 @@ def test_cascades_of_different_images_or_of_nothing_are_refused() -> None:
     with pytest.raises(InputError, match="keeps no image"):
         kernels.cascade([(packed, 0)])
     with pytest.raises(InputError, match="no query"):
-        kernels.identity_rate(packed, [], 5)
+        kernels.exactness_rate(packed, [], 5)
 
 
 def test_where_no_tokens_are_kept_the_codes_of_the_last_pass_decide() -> None:

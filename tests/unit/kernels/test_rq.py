@@ -91,7 +91,7 @@ def test_a_pack_of_residual_codes_takes_its_bytes_and_comes_back_from_disk(tmp_p
     tokens, offsets = make_images(100, 32)
     packed = kernels.pack(tokens, offsets, kind="rq", keep="none", rounds=1)
     packed.save(tmp_path / "pack")
-    assert packed.bytes_an_image == pytest.approx(32 * 3 + 8 + 8, abs=0.1)  # numbers, two bounds, an offset
+    assert packed.bytes_per_image == pytest.approx(32 * 3 + 8 + 8, abs=0.1)  # numbers, two bounds, an offset
     assert np.array_equal(kernels.open(tmp_path / "pack").scores(tokens[:9]), packed.scores(tokens[:9]))
 
 

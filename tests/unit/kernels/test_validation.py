@@ -43,7 +43,7 @@ def test_offsets_that_do_not_fit_are_refused(offsets: Any) -> None:
 
 @pytest.mark.parametrize("tokens", [GOOD[0], GOOD[None], GOOD.astype(np.int64), np.zeros((3, 0), np.float32)])
 def test_tokens_that_are_no_matrix_of_floats_are_refused(tokens: Any) -> None:
-    with pytest.raises(InputError, match="one token a row"):
+    with pytest.raises(InputError, match="one token per row"):
         kernels.pack(tokens, [0, 6])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from resight import kernels
 from resight.errors import InputError
-from resight.kernels import writer as writing
+from resight.kernels import writer
 
 OFFSETS = np.concatenate([[0], np.cumsum(np.arange(400) % 7)])  # some images have no token
 TOKENS = np.random.default_rng(0).standard_normal((int(OFFSETS[-1]), 24)).astype(np.float32) + 1
@@ -45,10 +45,10 @@ def test_a_pack_written_in_portions_is_the_pack_made_at_once_byte_for_byte(tmp_p
 
 
 def test_what_was_written_is_let_go_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(writing, "WAITING", 100 * 24 * 4)
-    monkeypatch.setattr(writing, "CHUNK", 50)
+    monkeypatch.setattr(writer, "WAITING", 100 * 24 * 4)
+    monkeypatch.setattr(writer, "CHUNK", 50)
     gone: list[str] = []
-    monkeypatch.setattr(writing, "let_go", lambda array: gone.append(Path(array.filename).name))
+    monkeypatch.setattr(writer, "release_pages", lambda array: gone.append(Path(array.filename).name))
     write(tmp_path / "pack", [np.arange(len(TOKENS))], kind="int8", keep="none")
     assert gone.count("int8.values.npy") == len(TOKENS) // 100 + 1
 

@@ -54,7 +54,7 @@ class Sized(Protocol):
     """What the searchers of the index `maxsim` can tell."""
 
     @property
-    def bytes_an_image(self) -> float: ...
+    def bytes_per_image(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Compression:
             for step in steps:
                 chosen = choose_codes(recipe, branch, read_step(step))
                 view = bench.view(chosen)
-                sizes.append(Size(cast(Sized, view.searcher(branch, whole=True)).bytes_an_image, tokens))
+                sizes.append(Size(cast(Sized, view.searcher(branch, whole=True)).bytes_per_image, tokens))
                 ways.append(Way(chosen, view.pipeline))
             results = measure(bench, ways, by, progress)
         order = sorted(range(len(steps)), key=lambda number: -sizes[number].image)

@@ -16,14 +16,14 @@ def make_images(images: int = 300, count: int = 8, d: int = 64) -> tuple[Any, An
     return (tokens / np.linalg.norm(tokens, axis=1, keepdims=True)).astype(np.float32), np.arange(images + 1) * count
 
 
-def test_bytes_an_image_are_those_of_its_tokens_and_bounds() -> None:
+def test_bytes_per_image_are_those_of_its_tokens_and_bounds() -> None:
     tokens, offsets = make_images(30, 32, 64)
     sizes = {
-        "fp32": kernels.pack(tokens, offsets, kind="fp32").bytes_an_image,
-        "fp16": kernels.pack(tokens, offsets, kind="fp16").bytes_an_image,
-        "int8": kernels.pack(tokens, offsets, kind="int8").bytes_an_image,
-        "pq 4": kernels.pack(tokens, offsets, kind="pq", m=16, rounds=1).bytes_an_image,
-        "pq 8": kernels.pack(tokens, offsets, kind="pq", m=16, bits=8, sample=300, rounds=1).bytes_an_image,
+        "fp32": kernels.pack(tokens, offsets, kind="fp32").bytes_per_image,
+        "fp16": kernels.pack(tokens, offsets, kind="fp16").bytes_per_image,
+        "int8": kernels.pack(tokens, offsets, kind="int8").bytes_per_image,
+        "pq 4": kernels.pack(tokens, offsets, kind="pq", m=16, rounds=1).bytes_per_image,
+        "pq 8": kernels.pack(tokens, offsets, kind="pq", m=16, bits=8, sample=300, rounds=1).bytes_per_image,
     }
     offset = 8 * 31 / 30  # one number an image, and one for the end
     assert sizes["fp32"] == pytest.approx(32 * 64 * 4 + offset)
