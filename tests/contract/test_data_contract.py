@@ -17,7 +17,8 @@ from resight.types import Dataset
 FEW = {"moon": {"craters": 5}}  # settings of sets that make their images, so that they make few
 
 SAMPLES = {
-    module.name: importlib.import_module(f"samples.{module.name}") for module in pkgutil.iter_modules(samples.__path__)
+    module.name: importlib.import_module(f"support.samples.{module.name}")
+    for module in pkgutil.iter_modules(samples.__path__)
 }
 CASES = [(name, settings) for name, module in SAMPLES.items() for settings in getattr(module, "CASES", ({},))]
 

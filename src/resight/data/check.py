@@ -22,8 +22,8 @@ from resight.data.decode import Decoded, decode
 from resight.data.image_files import read_file, reason
 from resight.data.sets import DataSource, Published
 from resight.errors import ImageError, InputError, ManifestError
-from resight.files.atomic import write_whole
-from resight.files.remote import is_remote, look_up
+from resight.files import remote
+from resight.files.atomic import write_atomic
 from resight.types import Box, Dataset, ImageRef, Skipped
 
 MAX_SIDE = 256  # enough to prove that an image decodes
@@ -122,7 +122,7 @@ def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = T
     rotated = with_position = 0
     for ref in _report(list(files.values()), progress):
         if not decoding:
-            if not (look_up(ref.path) if is_remote(ref.path) else ref.path.is_file()):
+            if not (remote.stat(ref.path) if remote.is_remote(ref.path) else ref.path.is_file()):
                 missing.append(Skipped(str(ref.path), "there is no such file"))
             continue
         try:
@@ -212,7 +212,7 @@ def list_boxes(dataset: Dataset) -> dict[str, list[Box]]:
 
 
 def write(path: Path, boxes: Mapping[str, Sequence[Box]]) -> None:
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
         table.writerows((name, *(f"{side:.10g}" for side in box)) for name, some in boxes.items() for box in some)

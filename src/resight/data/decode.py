@@ -1,37 +1,33 @@
-"""EXIF block in, orientation, GPS position and heading out.
+"""Bytes of an image file in, RGB pixels and EXIF facts out (`decode`), with Pillow.
 
-The block is a small TIFF file: a header, then directories of 12-byte entries. Only three facts are wanted, so
-they are read here with every offset checked. A block that is cut, wrong or absent gives no facts and no error:
-what a camera wrote about an image never makes the image unreadable.
-
-Bytes of an image file in, RGB pixels out (`decode`), with Pillow.
-
-- The format comes from the first bytes, never from the file name, and only the formats below are tried.
-- The pixel count is checked against `max_pixels` on the header, before anything is decoded. Pillow's own limit
-  is a process-wide setting that belongs to the application, so its opener, which enforces it, is not used. Its
-  TIFF and WebP decoders still refuse what has more than twice that many pixels (179 million by default).
-- Of an animation or a file of many pages, the first frame counts.
+- The first bytes choose the format, never the file name; only the formats in SIGNATURES are tried.
+- The header's pixel count is checked against `max_pixels` before anything is decoded. Pillow's own limit is a
+  process-wide setting that belongs to the application, so its opener, which enforces it, is not used. Pillow's TIFF and
+  WebP decoders still refuse more than twice that limit (179 million pixels by default).
+- Of an animation or a file of many pages, the first frame is decoded.
 - Transparency is composited on white. CMYK is converted without a colour profile.
-- Grey of more than 8 bits (16-bit, 32-bit, float) is stretched: the 0.1th percentile becomes 0, the 99.9th
-  becomes 255, what lies beyond is clipped. Values that are not finite count as 0. When the two percentiles are
-  equal, minimum and maximum take their place. The stretch looks at the full-size image, whatever `max_side`.
-- EXIF rotation is applied. Orientation written elsewhere (XMP) is not.
-- A file that ends early is refused rather than half-decoded.
+- Grey of more than 8 bits (16-bit, 32-bit, float) is stretched: the 0.1th percentile becomes 0, the 99.9th becomes 255,
+  values beyond are clipped. Values that are not finite count as 0. If the two percentiles are equal, the minimum and
+  the maximum replace them. The stretch uses the full-size image, whatever `max_side` is.
+- EXIF rotation is applied; orientation in XMP is not (except in TIFF, which Pillow rotates itself).
+- A truncated file is refused rather than half-decoded.
+
+`read_exif` takes three facts from an EXIF block: orientation, GPS position and heading. A damaged or missing block
+gives no facts and no error: metadata never makes an image unreadable.
 """
 
 import io
 import math
-import struct
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFile
+from PIL import ExifTags, Image, ImageFile
 from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
 from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
@@ -42,97 +38,6 @@ from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from resight.errors import ImageError
-
-ORIENTATION, GPS = 0x0112, 0x8825
-LAT_REF, LAT, LON_REF, LON, DIRECTION = 1, 2, 3, 4, 17
-WIDTHS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 9: 4, 10: 8, 11: 4, 12: 8}  # EXIF type → bytes a value
-NUMBERS = {3: "H", 4: "I", 5: "II", 9: "i", 10: "ii", 11: "f", 12: "d"}
-
-Entry = tuple[int, bytes]  # EXIF type, bytes of all values
-
-
-def read_orientation(block: bytes) -> int:
-    """1 (upright) to 8, as EXIF numbers them; 1 when the block does not say."""
-    order, entries = _read_first_directory(block)
-    values = _numbers(order, entries.get(ORIENTATION))
-    return int(values[0]) if values and values[0] in range(1, 9) else 1
-
-
-def read_position(block: bytes) -> tuple[float, float] | None:
-    """Latitude and longitude in degrees, or None when absent or impossible."""
-    order, gps = _read_gps(block)
-    lat = _degrees(order, gps.get(LAT), gps.get(LAT_REF), b"NS", 90)
-    lon = _degrees(order, gps.get(LON), gps.get(LON_REF), b"EW", 180)
-    return None if lat is None or lon is None else (lat, lon)
-
-
-def read_heading(block: bytes) -> float | None:
-    """Degrees from north, clockwise, that the camera looked at, or None when absent or impossible.
-
-    North may be the magnetic one: the few degrees between the two matter to nobody here.
-    """
-    order, gps = _read_gps(block)
-    values = _numbers(order, gps.get(DIRECTION))
-    return values[0] % 360 if values and 0 <= values[0] <= 360 else None  # also None for NaN
-
-
-def strip_prefix(block: bytes) -> bytes:
-    """The TIFF part of a block that may begin with JPEG's `Exif` marker."""
-    return block[6:] if block.startswith(b"Exif\0") else block
-
-
-def _degrees(order: str, entry: Entry | None, reference: Entry | None, letters: bytes, limit: float) -> float | None:
-    values = _numbers(order, entry)
-    letter = reference[1][:1].upper() if reference else b""
-    if not values or not letter or letter not in letters:
-        return None
-    degrees = math.fsum(value / (1, 60, 3600)[place] for place, value in enumerate(values[:3]))
-    if not math.isfinite(degrees) or not 0 <= degrees <= limit:
-        return None
-    return -degrees if letter == letters[1:] else degrees
-
-
-def _read_gps(block: bytes) -> tuple[str, Mapping[int, Entry]]:
-    order, entries = _read_first_directory(block)
-    pointer = _numbers(order, entries.get(GPS))
-    return order, _read_directory(block, int(pointer[0]), order) if pointer else {}
-
-
-def _read_first_directory(block: bytes) -> tuple[str, Mapping[int, Entry]]:
-    block_order = {b"II*\0": "<", b"MM\0*": ">"}.get(block[:4])
-    if block_order is None or len(block) < 8:
-        return "<", {}
-    (offset,) = struct.unpack_from(f"{block_order}I", block, 4)
-    return block_order, _read_directory(block, offset, block_order)
-
-
-def _read_directory(block: bytes, offset: int, order: str) -> Mapping[int, Entry]:
-    """tag → entry, for every entry that lies within the block."""
-    if offset + 2 > len(block):
-        return {}
-    (count,) = struct.unpack_from(f"{order}H", block, offset)
-    entries: dict[int, Entry] = {}
-    for start in range(offset + 2, min(offset + 2 + 12 * count, len(block) - 11), 12):
-        tag, kind, values = struct.unpack_from(f"{order}HHI", block, start)
-        length = WIDTHS.get(kind, 0) * values
-        place = start + 8 if length <= 4 else struct.unpack_from(f"{order}I", block, start + 8)[0]
-        if 0 < length <= len(block) - place:
-            entries[tag] = (kind, block[place : place + length])
-    return entries
-
-
-def _numbers(order: str, entry: Entry | None) -> list[float]:
-    """The numbers of an entry; a fraction with denominator 0 is NaN. Only the first few are ever wanted."""
-    if entry is None or entry[0] not in NUMBERS:
-        return []
-    kind, raw = entry
-    items = struct.iter_unpack(f"{order}{NUMBERS[kind]}", raw[: 3 * WIDTHS[kind]])
-    return [item[0] if len(item) == 1 else _divide(*item) for item in items]
-
-
-def _divide(numerator: int, denominator: int) -> float:
-    return numerator / denominator if denominator else math.nan
-
 
 MAX_PIXELS = 256_000_000
 SIGNATURES: tuple[tuple[bytes, type[ImageFile.ImageFile]], ...] = (
@@ -153,8 +58,8 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-GAP = 2  # JPEGs are decoded at no less than this many times the wanted size, so that the last reduction is clean
-SAMPLE = 1_000_000  # grey values that percentiles are taken over
+GAP = 2  # decode a JPEG at this many times the wanted size or more, so that the last reduction is clean
+SAMPLE = 1_000_000  # grey values that the percentiles are computed from
 
 _warnings_lock = threading.Lock()
 
@@ -163,14 +68,21 @@ _warnings_lock = threading.Lock()
 class Decoded:
     pixels: NDArray[np.uint8]  # [H, W, 3] RGB, upright
     size: tuple[int, int]  # width, height of the original, upright
-    mode: str  # Pillow's name for how the file keeps its pixels: RGB, L, CMYK, I;16, …
+    mode: str  # Pillow's name for the pixel format in the file: RGB, L, CMYK, I;16, …
     orientation: int  # EXIF, 1 = as stored
     position: tuple[float, float] | None  # EXIF latitude, longitude
-    heading: float | None = None  # EXIF, degrees from north
+    heading: float | None = None  # EXIF, degrees clockwise from north
+
+
+@dataclass(frozen=True)
+class ExifFacts:
+    orientation: int = 1  # 1 (upright) to 8, as EXIF numbers them
+    position: tuple[float, float] | None = None  # latitude, longitude in degrees
+    heading: float | None = None  # degrees clockwise from north, true or magnetic
 
 
 def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Decoded:
-    """The image in `data`, its longer side reduced to `max_side`; `name` is what error messages call it."""
+    """Decode `data` and reduce its longer side to `max_side`; error messages call the image `name`."""
     image = _open(data, name)
     width, height = image.size
     if width * height > max_pixels:
@@ -184,12 +96,16 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
     wanted = _fit(image.size, max_side)
     if isinstance(image, JpegImageFile) and wanted != image.size:
         image.draft(None, (wanted[0] * GAP, wanted[1] * GAP))
-    _load(image, name)
     is_tiff = isinstance(image, TiffImageFile)
-    block = data if is_tiff else strip_prefix(image.info.get("exif", b""))
-    orientation = read_orientation(block)
+    if is_tiff:  # Pillow rotates a TIFF while it loads it, so its orientation is known before and its size after
+        facts = _read_facts(image.getexif)
+        _load(image, name)
+    else:
+        _load(image, name)
+        facts = read_exif(image.info.get("exif", b""))
+    orientation = facts.orientation
     turned_size = (height, width) if orientation >= 5 else (width, height)
-    if is_tiff:  # Pillow turns a TIFF while it loads it, so its size is final only now
+    if is_tiff:
         turned_size, wanted = image.size, _fit(image.size, max_side)
     try:
         upright = _to_rgb(image)
@@ -200,11 +116,22 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
         pixels = np.array(upright)
     except Exception as error:
         raise _refuse(name, f"its colours (mode {mode}) cannot be converted to RGB", error) from error
-    return Decoded(pixels, turned_size, mode, orientation, read_position(block), read_heading(block))
+    return Decoded(pixels, turned_size, mode, orientation, facts.position, facts.heading)
+
+
+def read_exif(block: bytes) -> ExifFacts:
+    """The facts in an EXIF block, with or without JPEG's `Exif` marker."""
+
+    def parse() -> Image.Exif:
+        exif = Image.Exif()
+        exif.load(block)
+        return exif
+
+    return _read_facts(parse) if block else ExifFacts()
 
 
 def _open(data: bytes, name: str) -> ImageFile.ImageFile:
-    """The header, read and judged; no pixel is decoded."""
+    """Read and check the header; no pixel is decoded."""
     if not data:
         raise _refuse(name, "the file is empty")
     decoders = [decoder for start, decoder in SIGNATURES if data.startswith(start)]
@@ -217,13 +144,13 @@ def _open(data: bytes, name: str) -> ImageFile.ImageFile:
             return decoders[0](io.BytesIO(data))
     except Image.DecompressionBombError as error:
         raise _refuse(name, f"Pillow finds it too large: {error}", error) from error
-    except Exception as error:  # Pillow's parsers raise whatever a malformed header leads them to
+    except Exception as error:  # a malformed header makes Pillow's parsers raise errors of any class
         raise _refuse(name, "its header is truncated or damaged", error) from error
 
 
 def _load(image: ImageFile.ImageFile, name: str) -> None:
     try:
-        if isinstance(image, TiffImageFile):  # the only one that warns while it decodes
+        if isinstance(image, TiffImageFile):  # the only format whose decoder warns
             with _without_warnings():
                 image.load()
         else:
@@ -233,8 +160,59 @@ def _load(image: ImageFile.ImageFile, name: str) -> None:
     except Image.DecompressionBombError as error:
         raise _refuse(name, f"Pillow finds it too large: {error}", error) from error
     except Exception as error:
-        said_so = "truncated" in str(error)
-        raise _refuse(name, "it is truncated" if said_so else "it is truncated or damaged", error) from error
+        problem = "it is truncated" if "truncated" in str(error) else "it is truncated or damaged"
+        raise _refuse(name, problem, error) from error
+
+
+def _read_facts(parse: Callable[[], Image.Exif]) -> ExifFacts:
+    try:
+        with _without_warnings():
+            exif = parse()
+            orientation = _to_numbers(exif.get(ExifTags.Base.Orientation))
+    except Exception:  # a malformed block makes Pillow's parser raise errors of any class
+        return ExifFacts()
+    upright = not orientation or orientation[0] not in range(1, 9)
+    facts = ExifFacts(1 if upright else int(orientation[0]))
+    try:
+        with _without_warnings():
+            gps = exif.get_ifd(ExifTags.IFD.GPSInfo)
+    except Exception:
+        return facts
+    return ExifFacts(facts.orientation, _read_position(gps), _read_heading(gps))
+
+
+def _read_position(gps: Mapping[int, Any]) -> tuple[float, float] | None:
+    """Latitude and longitude in degrees; None if absent or impossible."""
+    tags = ExifTags.GPS
+    lat = _read_degrees(gps.get(tags.GPSLatitude), gps.get(tags.GPSLatitudeRef), "NS", 90)
+    lon = _read_degrees(gps.get(tags.GPSLongitude), gps.get(tags.GPSLongitudeRef), "EW", 180)
+    return None if lat is None or lon is None else (lat, lon)
+
+
+def _read_heading(gps: Mapping[int, Any]) -> float | None:
+    """Direction of the camera; None if absent or impossible. North may be the magnetic one: close enough here."""
+    values = _to_numbers(gps.get(ExifTags.GPS.GPSImgDirection))
+    return values[0] % 360 if values and 0 <= values[0] <= 360 else None  # also None for NaN
+
+
+def _read_degrees(value: Any, reference: Any, letters: str, limit: float) -> float | None:
+    """Degrees, minutes and seconds as signed degrees; `letters` are those of the positive and the negative side."""
+    text = reference.decode("latin-1") if isinstance(reference, bytes) else str(reference or "")
+    letter, values = text[:1].upper(), _to_numbers(value)
+    if not values or not letter or letter not in letters:
+        return None
+    degrees = math.fsum(value / unit for value, unit in zip(values, (1, 60, 3600), strict=False))
+    if not math.isfinite(degrees) or not 0 <= degrees <= limit:
+        return None
+    return -degrees if letter == letters[1] else degrees
+
+
+def _to_numbers(value: Any) -> list[float]:
+    """An EXIF value as numbers; a fraction with denominator 0 is NaN, and text and bytes are no numbers."""
+    items = value if isinstance(value, (tuple, list)) else [value]
+    if any(item is None or isinstance(item, (str, bytes, dict)) for item in items):
+        return []
+    return [float(item) for item in items[:3]]
 
 
 def _fit(size: tuple[int, int], max_side: int | None) -> tuple[int, int]:
@@ -248,7 +226,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return Image.fromarray(_stretch(np.asarray(image))).convert("RGB")
     if image.has_transparency_data:
-        seen = image.convert("LA") if image.mode == "La" else image  # Pillow knows no direct way from La
+        seen = image.convert("LA") if image.mode == "La" else image  # Pillow cannot convert La directly
         layer = seen.convert("RGBA")
         paper = Image.new("RGB", layer.size, "white")
         paper.paste(layer, mask=layer.getchannel("A"))
@@ -257,7 +235,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def _stretch(grey: NDArray[Any]) -> NDArray[np.uint8]:
-    """Grey values of any range [H, W] as 8 bits; see the module's docstring."""
+    """Grey values [H, W] of any range as 8 bits, as the module's docstring describes."""
     step = max(1, int(np.ceil(np.sqrt(grey.size / SAMPLE))))
     sample = grey[::step, ::step]
     sample = sample[np.isfinite(sample)]
@@ -277,10 +255,10 @@ def _stretch(grey: NDArray[Any]) -> NDArray[np.uint8]:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Pillow's warnings about odd metadata and large images stay inside.
+    """Silence Pillow's warnings about odd metadata and large images.
 
-    Python keeps one list of warning filters a process, so threads take turns here. For all formats but TIFF,
-    what they do inside is the parsing of a header, which is quick.
+    Python has one list of warning filters per process, so threads take turns here. For all formats but TIFF they only
+    parse a header inside, which is quick.
     """
     with _warnings_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -64,12 +64,12 @@ def reason(error: ImageError | BoxError, path: Path) -> str:
 
 def _read_remote(path: Path) -> tuple[bytes, int]:
     # In this order: what changes in between has another stamp than the one that is kept, and is read again next time.
-    status = remote.look_up(path)
+    status = remote.stat(path)
     if status is None:
         raise FileNotFoundError(path)
     if status.size > MAX_BYTES:
         raise _refuse(path, "the file is too large", f"{status.size:,} bytes")
-    return remote.read_place(path), status.modified_ns
+    return remote.read_bytes(path), status.modified_ns
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

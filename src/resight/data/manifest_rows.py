@@ -176,7 +176,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 def _read_cells(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     readers = {".csv": _read_csv, ".jsonl": _read_json_lines, ".ndjson": _read_json_lines, ".json": _read_json}
     reader = readers.get(path.suffix.lower())
-    there = path.is_file() if not remote.is_remote(path) else remote.look_up(path) is not None
+    there = path.is_file() if not remote.is_remote(path) else remote.stat(path) is not None
     if reader is None or not there:
         raise ManifestError(
             f"{remote.to_url(path)} is not a manifest",
@@ -214,7 +214,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _open(path: Path, newline: str | None = None) -> io.TextIOWrapper:
-    return io.TextIOWrapper(remote.open_place(path), encoding="utf-8-sig", newline=newline)
+    return io.TextIOWrapper(remote.open_file(path), encoding="utf-8-sig", newline=newline)
 
 
 def _check_header(header: list[str], place: Place) -> None:

@@ -41,22 +41,22 @@ LON = angle((13, 1), (15, 1), (0, 1))  # 13 + 0.25
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_orientation_is_read_in_both_byte_orders(order):
     block = build_block([(0x0112, 3, 1, struct.pack(f"{order}H", 6))], [], order)
-    assert decode.read_orientation(block) == 6
+    assert decode.read_exif(block).orientation == 6
 
 
 @pytest.mark.parametrize("value", [0, 9, 65535])
 def test_an_impossible_orientation_counts_as_upright(value):
-    assert decode.read_orientation(build_block([(0x0112, 3, 1, struct.pack(">H", value))], [], ">")) == 1
+    assert decode.read_exif(build_block([(0x0112, 3, 1, struct.pack(">H", value))], [], ">")).orientation == 1
 
 
 def test_degrees_minutes_and_seconds_add_up():
     block = build_block([], gps_entries(LAT, LON), ">")
-    assert decode.read_position(block) == pytest.approx((52.51, 13.25))
+    assert decode.read_exif(block).position == pytest.approx((52.51, 13.25))
 
 
 def test_south_and_west_are_negative():
     block = build_block([], gps_entries(LAT, LON, b"S\0", b"W\0"), ">")
-    assert decode.read_position(block) == pytest.approx((-52.51, -13.25))
+    assert decode.read_exif(block).position == pytest.approx((-52.51, -13.25))
 
 
 @pytest.mark.parametrize(
@@ -71,34 +71,48 @@ def test_south_and_west_are_negative():
     ],
 )
 def test_an_impossible_position_is_no_position(lat, lon, lat_ref):
-    assert decode.read_position(build_block([], gps_entries(lat, lon, lat_ref), ">")) is None
+    assert decode.read_exif(build_block([], gps_entries(lat, lon, lat_ref), ">")).position is None
 
 
 def test_nan_degrees_are_no_position():
     nan = struct.pack(">ddd", float("nan"), 0, 0)
     entries = [(1, 2, 2, b"N\0"), (2, 12, 3, nan), (3, 2, 2, b"E\0"), (4, 5, 3, LON)]
-    assert decode.read_position(build_block([], entries, ">")) is None
+    assert decode.read_exif(build_block([], entries, ">")).position is None
 
 
 @pytest.mark.parametrize(("degrees", "expected"), [(0, 0.0), (271, 271.0), (360, 0.0), (361, None)])
 def test_the_direction_of_the_camera_is_its_heading(degrees, expected):
     entry = (17, 5, 1, struct.pack(">II", 10 * degrees, 10))
-    assert decode.read_heading(build_block([], [*gps_entries(LAT, LON), entry], ">")) == expected
+    assert decode.read_exif(build_block([], [*gps_entries(LAT, LON), entry], ">")).heading == expected
 
 
 def test_a_direction_that_is_no_number_or_not_there_is_none():
-    assert decode.read_heading(build_block([], [(17, 5, 1, struct.pack(">II", 7, 0))], ">")) is None
-    assert decode.read_heading(build_block([], gps_entries(LAT, LON), ">")) is None
-    assert decode.read_heading(b"") is None
+    assert decode.read_exif(build_block([], [(17, 5, 1, struct.pack(">II", 7, 0))], ">")).heading is None
+    assert decode.read_exif(build_block([], gps_entries(LAT, LON), ">")).heading is None
+    assert decode.read_exif(b"") == decode.ExifFacts()
 
 
 def test_a_block_cut_anywhere_is_no_error():
     block = build_block([(0x0112, 3, 1, struct.pack(">H", 6))], gps_entries(LAT, LON), ">")
     for length in range(len(block)):
-        assert decode.read_orientation(block[:length]) in (1, 6)
-        assert decode.read_position(block[:length]) in (None, decode.read_position(block))
+        assert decode.read_exif(block[:length]).orientation in (1, 6)
+        assert decode.read_exif(block[:length]).position in (None, decode.read_exif(block).position)
 
 
-def test_the_jpeg_prefix_is_stripped():
-    assert decode.strip_prefix(b"Exif\0\0MM\0*") == b"MM\0*"
-    assert decode.strip_prefix(b"MM\0*") == b"MM\0*"
+def test_any_broken_byte_is_no_error():
+    block = build_block([(0x0112, 3, 1, struct.pack(">H", 6))], gps_entries(LAT, LON), ">")
+    for at in range(len(block)):
+        for byte in (0, 1, 0x7F, 0xFF):
+            assert decode.read_exif(block[:at] + bytes([byte]) + block[at + 1 :]).orientation in range(1, 9)
+
+
+def test_a_pointer_to_the_gps_directory_that_leads_nowhere_leaves_the_orientation():
+    entries = [(0x0112, 3, 1, struct.pack(">H", 6)), (0x8825, 4, 1, struct.pack(">I", 2**32 - 1))]
+    block = b"MM\0*" + struct.pack(">I", 8) + build_directory(entries, 8, ">")
+    assert decode.read_exif(block) == decode.ExifFacts(orientation=6)
+
+
+def test_the_jpeg_marker_makes_no_difference():
+    block = build_block([(0x0112, 3, 1, struct.pack(">H", 6))], gps_entries(LAT, LON), ">")
+    assert decode.read_exif(b"Exif\0\0" + block) == decode.read_exif(block)
+    assert decode.read_exif(block).orientation == 6

@@ -1,12 +1,16 @@
-"""Distractors: a folder or a list of files, each image once, with ids of their own."""
+"""Distractors (a folder or a list of files, each image once, with ids of their own) and MATLAB files."""
 
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.io import savemat
+from scipy.sparse import eye
 
-from resight.data.truth_tables import list_distractors
-from resight.errors import InputError
+from resight.data import truth_tables
+from resight.data.truth_tables import list_distractors, read_mat
+from resight.errors import InputError, ManifestError
 
 
 @pytest.fixture
@@ -39,3 +43,39 @@ def test_a_list_without_images_or_with_one_twice_is_refused(folder: Path, conten
     with pytest.raises(InputError, match=r"list\.txt") as caught:
         list_distractors(folder / "list.txt", "fetch them")
     assert caught.value.fix == "fetch them"
+
+
+def test_kinds_of_matlab_arrays_that_lists_do_not_need_are_refused(tmp_path):
+    for value in (np.array([1j]), eye(2, format="csc")):
+        savemat(tmp_path / "a.mat", {"a": value})
+        with pytest.raises(ManifestError, match=r"a\.mat cannot be read"):
+            read_mat(tmp_path / "a.mat", "")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"MATLAB 7.3 MAT-file" + bytes(200), bytes(128)])
+def test_what_is_no_matlab_file_is_refused(tmp_path, content):
+    path = tmp_path / "a.mat"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ManifestError, match="cannot be read"):
+        read_mat(path, "")
+
+
+def test_lists_structs_text_and_numbers_of_a_matlab_file_are_read_in_its_order(tmp_path):
+    path = tmp_path / "a.mat"
+    table = np.zeros((1, 2), dtype=[("name", object), ("rows", object)])
+    table[0, 0], table[0, 1] = ("one", np.array([[1, 2]])), ("", np.zeros((1, 0)))
+    savemat(path, {"cells": np.array([["a", "b"], ["c", "d"]], dtype=object), "table": table, "text": "Zürich"})
+    found = read_mat(path, "")
+    assert found["cells"] == ["a", "c", "b", "d"]
+    assert found["text"] == "Zürich"
+    assert [(one["name"], one["rows"].tolist()) for one in found["table"]] == [("one", [[1, 2]]), ("", [[]])]
+
+
+def test_a_matlab_variable_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.mat"
+    savemat(path, {"a": np.zeros(100_000)}, do_compression=True)
+    assert read_mat(path, "")["a"].shape == (1, 100_000)
+    monkeypatch.setattr(truth_tables, "MAX_MAT_BYTES", 10_000)
+    with pytest.raises(ManifestError, match=r"a\.mat cannot be read"):
+        read_mat(path, "")

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resight.files.atomic import find_cache, write_whole
+from resight.files import cache_folder
+from resight.files.atomic import write_atomic
 
 
 def name_folder(name: str, parts: object, inputs: Iterable[Path], below: Path | None) -> Path:
     """The folder for images made from `inputs` (by their name, size and date) in the way that `parts` describes."""
     stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in inputs]
     digest = hashlib.sha256(repr((parts, stamps)).encode()).hexdigest()[:12]
-    return (below or find_cache()) / f"{name}-{digest}"
+    return (below or cache_folder()) / f"{name}-{digest}"
 
 
 def is_whole(path: Path) -> bool:
@@ -36,7 +37,7 @@ def is_whole(path: Path) -> bool:
 def write(files: Iterable[tuple[Path, bytes]], folder: Path, setting: str) -> None:
     """Each file, in `folder` or below it; `setting` chooses another folder."""
     for path, data in files:
-        with write_whole(
+        with write_atomic(
             path, f"the images cannot be written to {folder}", f"choose another with {setting}"
         ) as temporary:
             temporary.write_bytes(data)

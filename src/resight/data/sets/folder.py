@@ -1,26 +1,17 @@
-"""A folder of images in, references (`walk`) or a Dataset with a database and no queries (`load`) out.
+"""A folder of images in, a Dataset with a database and no queries out; resight.data.folder_walk lists the files."""
 
-An id is the path below the root, with forward slashes. The walk is recursive and in order of name. It leaves
-out hidden files and folders, folders that end in `.resight` and files that are not named as images. Links are
-followed; a folder that can be reached in two ways is walked once, so a loop of links ends. The root may lie elsewhere
-(s3://bucket/photos, see resight.files.remote).
-"""
-
-import os
-import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from resight.data.folder_walk import walk
 from resight.data.image_files import SUFFIXES
 from resight.errors import InputError
-from resight.files import remote
 from resight.types import Dataset, ImageRef, Skipped
 
 
 @dataclass(frozen=True)
 class Config:
-    labels: bool = False  # the label of an image is the folder that it lies in, as a path below the root
+    labels: bool = False  # label each image with its folder, as a path below the root
 
 
 def build(config: Config) -> "FolderSource":
@@ -50,120 +41,6 @@ class FolderSource:
 
 
 def _label(ref: ImageRef) -> ImageRef:
-    """By its whole path, as audits have it: oxford/tower is not paris/tower. What lies in the root has no label."""
+    """Label by the whole path, as audits do: oxford/tower is not paris/tower. Images in the root have no label."""
     folder = ref.id.rpartition("/")[0]
     return replace(ref, attributes={"label": folder}) if folder else ref
-
-
-def walk(root: Path) -> Iterator[ImageRef | Skipped]:
-    """Every image at or below `root`, and what had to be passed over; one listing a level is held."""
-    if remote.is_remote(root):
-        return _walk_remote(root)
-    status = _look_up(root)
-    if status is not None and stat.S_ISREG(status.st_mode):
-        return iter([ImageRef(root.name, root)])
-    if status is None or not stat.S_ISDIR(status.st_mode):
-        raise InputError(
-            f"there is no image or folder {root}",
-            expected="a folder of images, or one image",
-            actual="nothing that can be opened" if status is None else "neither a file nor a folder",
-            fix="check the path",
-        )
-    return _walk_folder(root)
-
-
-def _walk_folder(root: Path) -> Iterator[ImageRef | Skipped]:
-    visited: set[tuple[int, int]] = set()
-    pending: list[Iterator[Path]] = [iter([root])]  # a stack, because folders nest deeper than Python's calls may
-    while pending:
-        path = next(pending[-1], None)
-        if path is None:
-            pending.pop()
-            continue
-        status = _look_up(path)
-        if status is None or not stat.S_ISDIR(status.st_mode):
-            if path.suffix.lower() in SUFFIXES:
-                yield _refer(path, root, status)
-        elif (status.st_dev, status.st_ino) not in visited and (path.suffix != ".resight" or path == root):
-            visited.add((status.st_dev, status.st_ino))
-            listing = _list_folder(path)
-            if isinstance(listing, Skipped):
-                yield listing
-            else:
-                pending.append(iter(listing))
-
-
-def _walk_remote(root: Path) -> Iterator[ImageRef | Skipped]:
-    try:
-        status = remote.look_up(root)
-        if status is not None:
-            return iter([ImageRef(root.name, root, listed=status)])
-        if remote.is_folder(root):
-            return _list_remote(root)
-    except PermissionError as error:
-        raise InputError(
-            f"{remote.to_url(root)} may not be read",
-            expected="permission to list and to read it",
-            actual=str(error),
-            fix="check the credentials and what they are allowed",
-        ) from error
-    raise InputError(
-        f"there is no image or folder {remote.to_url(root)}",
-        expected="a folder of images, or one image",
-        actual="nothing of that name",
-        fix="check the address; in an object store, a folder is there when something lies below it",
-    )
-
-
-def _list_remote(root: Path) -> Iterator[ImageRef | Skipped]:
-    for url, *status in remote.list_files(remote.to_url(root), _is_left_out):
-        path = Path(url)
-        if path.suffix.lower() not in SUFFIXES:
-            continue
-        if remote.to_url(path) == url:
-            yield ImageRef(path.relative_to(root).as_posix(), path, listed=(status[0], status[1]))
-        else:
-            yield Skipped(url, "its name has empty parts or dots for parts, which paths do not keep")
-
-
-def _is_left_out(name: str) -> bool:
-    return name.startswith(".") or name.endswith(".resight")
-
-
-def _look_up(path: Path) -> os.stat_result | None:
-    """What is at `path`, links followed; None when that leads nowhere or is not allowed."""
-    try:
-        return path.stat()
-    except (OSError, ValueError):
-        return None
-
-
-def _list_folder(folder: Path) -> list[Path] | Skipped:
-    if not _is_utf8(folder):
-        return Skipped(_show(folder), "its name is not valid UTF-8")
-    try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError as error:
-        return Skipped(_show(folder), f"the folder cannot be read: {error.strerror}")
-
-
-def _refer(path: Path, root: Path, status: os.stat_result | None) -> ImageRef | Skipped:
-    if not _is_utf8(path):
-        return Skipped(_show(path), "its name is not valid UTF-8")
-    if status is None:
-        return Skipped(_show(path), "a link that leads nowhere, or it may not be looked up")
-    if not stat.S_ISREG(status.st_mode):
-        return Skipped(_show(path), "it is not a regular file")
-    return ImageRef(path.relative_to(root).as_posix(), path)
-
-
-def _is_utf8(path: Path) -> bool:
-    try:
-        path.name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _show(path: Path) -> str:
-    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from resight.data.maps.image_cache import write
 from resight.data.sets import Published
 from resight.errors import ManifestError
-from resight.files.atomic import find_cache
+from resight.files import cache_folder
 from resight.types import Dataset, ImageRef, Judgement
 
 ENDINGS = {b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"GIF8": "gif", b"BM": "bmp", b"II*\0": "tif", b"MM\0*": "tif"}
@@ -90,7 +90,7 @@ def _read_splits(root: Path, config: Config, wanted: tuple[str, ...]) -> dict[st
     refs: dict[str, list[ImageRef]] = {name: [] for name in wanted}
     seen: dict[str, set[str]] = {name: set() for name in wanted}
     counts: dict[str, int] = defaultdict(int)
-    folder = (config.images or find_cache()) / "hugging_face"
+    folder = (config.images or cache_folder()) / "hugging_face"
     for file, of_file in _list_files(root):
         if not config.split and of_file not in wanted:
             counts[of_file] += 1

@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 
 from resight.data.image_files import SUFFIXES
-from resight.data.mat5 import read_mat
 from resight.data.sets import Published, find_root
-from resight.data.truth_tables import read_boxes, read_json, surround
+from resight.data.truth_tables import read_boxes, read_json, read_mat, surround
 from resight.errors import ManifestError
 from resight.plugins import check_range
 from resight.types import Box, Dataset, ImageRef, Judgement

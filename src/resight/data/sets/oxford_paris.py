@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from resight.data.folder_walk import walk
 from resight.data.manifest_rows import Place, parse_box
 from resight.data.sets import Published, find_root
-from resight.data.sets.folder import walk
 from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement, Skipped
 

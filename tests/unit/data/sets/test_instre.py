@@ -3,10 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 from support.samples import instre as sample
 
 from resight.data import sets
-from resight.data.mat5 import read_mat
 from resight.errors import ManifestError, RecipeError
 from resight.types import Dataset
 
@@ -75,38 +75,19 @@ def test_without_the_truth_queries_are_drawn_by_seed_and_m_shows_the_objects_of_
 
 @pytest.mark.parametrize("compressed", [True, False])
 def test_the_matlab_file_says_the_same(root, compressed):
-    io = pytest.importorskip("scipy.io")
     truth, expected = sample.make_truth(), load(root)
     (root / "gnd_instre.json").unlink()
     gnd = np.zeros((1, 3), dtype=[("ok", object), ("bbx", object)])
     for row, table in enumerate(truth["gnd"]):
         gnd[0, row] = (np.array([table["ok"]], np.uint16), np.array([table["bbx"]], np.float64))
     names = {key: np.array([truth[key]], dtype=object) for key in ("imlist", "qimlist")}
-    io.savemat(root / "gnd_INSTRE.mat", {**names, "gnd": gnd}, do_compression=compressed)
+    savemat(root / "gnd_INSTRE.mat", {**names, "gnd": gnd}, do_compression=compressed)
     assert load(root) == expected
     content = (root / "gnd_INSTRE.mat").read_bytes()
     for cut in (0, 100, 128 + 8, len(content) // 2, len(content) - 3):
         (root / "gnd_INSTRE.mat").write_bytes(content[:cut])
         with pytest.raises(ManifestError, match=r"gnd_INSTRE\.mat"):
             load(root)
-
-
-def test_kinds_of_matlab_arrays_that_lists_do_not_need_are_refused(tmp_path):
-    io = pytest.importorskip("scipy.io")
-    sparse = pytest.importorskip("scipy.sparse")
-    for value in (np.array([1j]), sparse.eye(2, format="csc")):
-        io.savemat(tmp_path / "a.mat", {"a": value})
-        with pytest.raises(ManifestError, match=r"a\.mat cannot be read"):
-            read_mat(tmp_path / "a.mat", "")
-
-
-@pytest.mark.parametrize("content", [None, b"", b"MATLAB 7.3 MAT-file" + bytes(200), bytes(128)])
-def test_what_is_no_matlab_file_is_refused(tmp_path, content):
-    path = tmp_path / "a.mat"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(ManifestError, match="cannot be read"):
-        read_mat(path, "")
 
 
 GND = [{"ok": [1], "bbx": [0, 0, 1, 1]}] * 3
