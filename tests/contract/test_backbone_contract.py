@@ -13,8 +13,9 @@ from support.builders import draw_texture, fill_picture, make_picture
 from resight import plugins
 from resight.encode import backbones
 from resight.encode.backbones import Backbone
+from resight.encode.encoder import build_backbone
 from resight.errors import MissingExtra, MissingWeights, RecipeError
-from resight.types import Features, Picture
+from resight.types import Choice, Features, Picture
 
 SMALLER = ("backbone", "size")  # settings that only save time
 
@@ -63,7 +64,7 @@ def settings(name: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
 
 @pytest.fixture(scope="module")
 def backbone(name: str, settings: dict[str, Any]) -> Backbone:
-    return backbones.build(name, **settings)
+    return build_backbone(Choice(name, settings))
 
 
 def draw_pictures() -> list[Picture]:
@@ -124,7 +125,7 @@ def test_everything_is_a_finite_number(batches: list[Features]):
 def test_a_picture_gives_the_same_features_alone_again_and_from_another_build(
     name: str, settings: dict[str, Any], batches: list[Features]
 ):
-    (alone,) = backbones.build(name, **settings).extract(draw_pictures()[:1])
+    (alone,) = build_backbone(Choice(name, settings)).extract(draw_pictures()[:1])
     np.testing.assert_allclose(alone.patches[0], batches[0].patches[0], atol=1e-5)
 
 
@@ -138,7 +139,7 @@ def test_several_threads_can_use_it_at_once(backbone: Backbone, batches: list[Fe
 
 
 def test_what_it_says_about_itself_is_true(name: str, settings: dict[str, Any]):
-    as_it_comes = backbones.build(name, **{key: value for key, value in settings.items() if key not in SMALLER})
+    as_it_comes = build_backbone(Choice(name, {key: value for key, value in settings.items() if key not in SMALLER}))
     (features,) = as_it_comes.extract(draw_pictures()[:1])
     about = plugins.find("resight.encode.backbones", name).ABOUT
     assert about.dimensions in (0, features.patches.shape[2])
@@ -160,7 +161,7 @@ def test_the_fingerprint_names_the_backbone_and_does_not_change(
     name: str, settings: dict[str, Any], backbone: Backbone
 ):
     assert backbone.fingerprint.startswith(name)
-    assert backbones.build(name, **settings).fingerprint == backbone.fingerprint
+    assert build_backbone(Choice(name, settings)).fingerprint == backbone.fingerprint
 
 
 def test_another_scale_is_another_grid_or_is_refused(backbone: Backbone, batches: list[Features]):

@@ -19,17 +19,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resight.boxes import clip, crop
+from resight.boxes import clip
 from resight.data import image_files
-from resight.data.sets import folder as folders
+from resight.data.folder_walk import walk
 from resight.data.sets import manifest
-from resight.encode.encoder import Encoder
+from resight.encode.encoder import Encoder, encode_stored
 from resight.encode.extract import Encoded, extract, gather
-from resight.encode.regions import move
 from resight.errors import BoxError, CollectionError, ImageError, InputError
 from resight.files import remote
 from resight.store import ImageRecord, Reader, Record, Store
-from resight.types import Attribute, Box, Descriptors, ImageRef, Picture, Role, Skipped
+from resight.types import Attribute, ImageRef, Picture, Skipped
 
 EXIF = ("lat", "lon", "heading")
 
@@ -147,7 +146,7 @@ def _look_up(path: Path) -> tuple[int, int] | None:
     """Bytes and time of change; None where there is nothing, or nothing that would tell whether it has changed."""
     try:
         if remote.is_remote(path):
-            status = remote.look_up(path)
+            status = remote.stat(path)
             return status if status is not None and status.modified_ns else None
         found = path.stat()
     except OSError:
@@ -201,23 +200,6 @@ def add(
     return _Adding(encoder, store, progress, count_images(held), read).run(held, tidy)
 
 
-def encode_region(picture: Picture, box: Box | None, encoder: Encoder, role: Role) -> tuple[Descriptors, ...]:
-    """Descriptors of a picture or of the part in a box; places are in pixels of the whole original either way."""
-    (rows,) = encode_regions([picture], [box], encoder, role)
-    return rows
-
-
-def encode_regions(
-    pictures: Sequence[Picture], boxes: Sequence[Box | None], encoder: Encoder, role: Role
-) -> list[tuple[Descriptors, ...]]:
-    parts = [picture if box is None else crop(picture, box) for picture, box in zip(pictures, boxes, strict=True)]
-    encoded = []
-    for part, box, rows in zip(parts, boxes, encoder.encode(parts, role), strict=True):
-        x, y, _, _ = part.ref.box if box is not None and part.ref.box is not None else (0.0, 0.0, 0.0, 0.0)
-        encoded.append(rows if box is None else tuple(move(row, x, y) for row in rows))
-    return encoded
-
-
 class Tally:
     """What has become of the images so far; every change is told to `progress`."""
 
@@ -268,7 +250,7 @@ class _Adding:
             extract(
                 self._chooser.choose(list_refs(source), given=is_given(source)),
                 lambda ref: read_picture(ref, self._encoder, self._read),
-                lambda pictures: encode_pictures(pictures, self._encoder),
+                lambda pictures: encode_stored(pictures, self._encoder),
                 self._write,
                 self._tally.skip,
                 batch=batch,
@@ -296,11 +278,6 @@ def read_picture(ref: ImageRef | Skipped, encoder: Encoder, read: ReadImage = im
     except (ImageError, BoxError) as error:
         return Skipped(remote.to_url(ref.path), image_files.reason(error, ref.path))
     return picture
-
-
-def encode_pictures(pictures: Sequence[Picture], encoder: Encoder) -> list[tuple[Descriptors, ...]]:
-    """Rows to store: of each picture whole, or of the part in its box."""
-    return encode_regions(pictures, [picture.ref.box for picture in pictures], encoder, "database")
 
 
 def count_images(sources: Sequence[Source]) -> int:
@@ -345,7 +322,7 @@ def list_refs(source: Source) -> Iterator[ImageRef | Skipped]:
     path = Path(source)
     if path.suffix.lower() in MANIFESTS and (remote.is_remote(path) or path.is_file()):
         return manifest.refs(path)
-    return folders.walk(path)
+    return walk(path)
 
 
 def make_record(picture: Picture) -> ImageRecord:

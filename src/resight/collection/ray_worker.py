@@ -21,8 +21,8 @@ import pyarrow
 from resight import errors, ray_cluster
 from resight import store as stores
 from resight.collection import location, metadata
-from resight.collection.add import encode_pictures, make_record, read_picture
-from resight.encode.encoder import Encoder
+from resight.collection.add import make_record, read_picture
+from resight.encode.encoder import Encoder, encode_stored
 from resight.encode.extract import encode_ahead
 from resight.errors import ClusterError, ResightError, StorageError
 from resight.files.remote import to_url
@@ -135,7 +135,7 @@ class Worker:
         for encoded in encode_ahead(
             block.refs,
             lambda ref: read_picture(ref, self._encoder),
-            lambda pictures: encode_pictures(pictures, self._encoder),
+            lambda pictures: encode_stored(pictures, self._encoder),
             self._encoder.batch,
             workers=1,
         ):

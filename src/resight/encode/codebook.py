@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from resight.encode.vocabulary.kmeans import find_centres, find_majorities, find_nearest, find_nearest_codes
 from resight.encode.vocabulary.tree import Tree, descend, grow
 from resight.errors import InputError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.types import FloatArray
 
 SHIPPED = Path(__file__).parent / "descriptors"
@@ -112,7 +112,7 @@ def save(codebook: Codebook, path: Path) -> None:
     if codebook.tree is not None:
         for level, (nodes, starts) in enumerate(zip(codebook.tree.nodes, codebook.tree.starts, strict=True)):
             arrays |= {f"nodes_{level}": _to_store(nodes), f"starts_{level}": starts}
-    with write_whole(path) as temporary, temporary.open("wb") as file:
+    with write_atomic(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
 

@@ -1,10 +1,8 @@
-"""Pictures and region sources in, pictures with their regions for each branch out, a few at a time.
+"""A recipe's branches, built: pictures → Descriptors, one per branch.
 
-A recipe's branches, built: pictures → one Descriptors a branch.
-
-Branches with the same encoder share the passes of its backbone: at each scale that one of them asks for, and through
-each region, whole images included, that one of them cuts. `spaces` holds a fingerprint for each branch: two collections
-can be compared when theirs are equal.
+A branch is a backbone, a descriptor, transforms and, where it has them, regions. Branches with the same encoder share
+the passes of its backbone: the encoder runs each region, whole images included, once at each scale that a branch asks
+for. `spaces` holds one fingerprint per branch: two collections can be compared when their fingerprints are equal.
 """
 
 import hashlib
@@ -16,80 +14,19 @@ import numpy as np
 from resight.boxes import clip, crop
 from resight.encode import backbones, descriptors, transforms
 from resight.encode.backbones import Backbone
+from resight.encode.backbones.fused import Fused
 from resight.encode.descriptors import Descriptor, regions
 from resight.encode.descriptors.regions import RegionSource
-from resight.encode.feature_cache import Cached, FeatureCache
-from resight.encode.regions import choose_regions, join_regions, move
+from resight.encode.feature_cache import Cached, FeatureCache, unbatch
+from resight.encode.regions import choose_regions, join_regions, shift
 from resight.encode.transforms import Transform
-from resight.encode.unbatch import split
 from resight.errors import RecipeError, SpaceMismatch
 from resight.types import Box, Branch, Choice, Descriptors, Features, Picture, Role
 
-AT_ONCE = 64  # parts of pictures that are held together
-REGIONS = "in "  # stands before the regions in a fingerprint
+BATCH = 64  # regions that the encoder holds in memory together
+REGIONS = "in "  # precedes the regions in a fingerprint
 
-
-class Cutter:
-    """Where pictures are cut for a branch; without a source they stay whole."""
-
-    def __init__(self, source: RegionSource | None) -> None:
-        self._source = source
-        self.cuts = source is not None
-        self.fingerprints = [f"{REGIONS}{source.fingerprint}"] if source else []
-        self.finest = source.finest if source else 1.0
-
-    def cut(self, picture: Picture) -> tuple[Box | None, ...]:
-        """Regions; None stands for the whole picture."""
-        if self._source is None:
-            return (None,)
-        boxes = choose_regions(self._source.propose(picture), picture.size).tolist()
-        whole = [0, 0, *picture.size]
-        return tuple(None if box == whole else (box[0], box[1], box[2], box[3]) for box in boxes)
-
-
-@dataclass(frozen=True)
-class CutPicture:
-    """A picture and its regions for each branch."""
-
-    picture: Picture
-    boxes: tuple[tuple[Box | None, ...], ...]
-
-    def show(self, box: Box | None) -> Picture:
-        return self.picture if box is None else crop(self.picture, box)
-
-    def find(self, box: Box | None) -> Box:
-        """What `show` shows, in whole pixels of the picture."""
-        width, height = self.picture.size
-        return (0.0, 0.0, float(width), float(height)) if box is None else clip(box, (width, height))
-
-
-def portion(pictures: Sequence[Picture], cutters: Sequence[Cutter]) -> Iterator[list[CutPicture]]:
-    """Pictures whose parts are together at most AT_ONCE, or one that has more."""
-    some: list[CutPicture] = []
-    held = 0
-    for picture in pictures:
-        made = {cutter: cutter.cut(picture) for cutter in cutters}
-        count = len({box for boxes in made.values() for box in boxes})
-        if some and held + count > AT_ONCE:
-            yield some
-            some, held = [], 0
-        some.append(CutPicture(picture, tuple(made[cutter] for cutter in cutters)))
-        held += count
-    if some:
-        yield some
-
-
-def build_cutters(choices: Sequence[Choice | None]) -> list[Cutter]:
-    """One for each branch, the same object where branches cut alike."""
-    distinct: list[Choice | None] = []
-    for choice in choices:
-        if choice not in distinct:
-            distinct.append(choice)
-    built = [Cutter(regions.build(choice.name, **choice.settings) if choice else None) for choice in distinct]
-    return [built[distinct.index(choice)] for choice in choices]
-
-
-Pass = tuple[int, float, int, Box | None]  # backbone, scale, number of the picture, region
+Pass = tuple[int, float, int, Box | None]  # number of the backbone, scale, number of the picture, region
 
 
 class Encoder:
@@ -99,23 +36,23 @@ class Encoder:
         cache: FeatureCache | None = None,
         networks: Mapping[str, Backbone] | None = None,
     ) -> None:
-        """`networks` are those of another encoder, which need not be loaded again."""
+        """`networks` are the loaded networks of another encoder, used instead of loading them again."""
         wanted = {repr(branch.encoder): branch.encoder for branch in branches}
         loaded = networks or {}
-        self.networks = {name: loaded.get(name) or _build(choice, cache) for name, choice in wanted.items()}
+        self.networks = {name: loaded.get(name) or build_backbone(choice, cache) for name, choice in wanted.items()}
         self._backbones = list(self.networks.values())
-        self._source = [list(wanted).index(repr(branch.encoder)) for branch in branches]
-        self._cutters: dict[Role, list[Cutter]] = {
-            "database": build_cutters([branch.regions for branch in branches]),
-            "query": build_cutters([branch.query_regions for branch in branches]),
+        self._backbone_of = [list(wanted).index(repr(branch.encoder)) for branch in branches]
+        self._region_finders: dict[Role, list[RegionFinder]] = {
+            "database": build_region_finders([branch.regions for branch in branches]),
+            "query": build_region_finders([branch.query_regions for branch in branches]),
         }
-        self._finish = [_Finish(branch) for branch in branches]
+        self._describers = [_Describer(branch) for branch in branches]
         self.spaces = tuple(
-            _fingerprint(self._backbones[source].fingerprint, *finish.fingerprints, *cutter.fingerprints)
-            for source, finish, cutter in zip(self._source, self._finish, self._cutters["database"], strict=True)
+            _fingerprint(self._backbones[backbone].fingerprint, *describer.fingerprints, *finder.fingerprints)
+            for backbone, describer, finder in self._iterate("database")
         )
-        for source, finish in zip(self._source, self._finish, strict=True):
-            finish.check_spaces(self._backbones[source].fingerprint)
+        for backbone, describer, _ in self._iterate("database"):
+            describer.check_spaces(self._backbones[backbone].fingerprint)
         self.max_side = self._find_max_side("database")
         self.query_side = self._find_max_side("query")
         self.batch = max(backbone.batch for backbone in self._backbones)
@@ -123,52 +60,89 @@ class Encoder:
     def encode(
         self, pictures: Sequence[Picture], role: Role = "database", scale: float = 1.0
     ) -> Iterator[tuple[Descriptors, ...]]:
-        """For each picture in order, its descriptors: one a branch, of one image each."""
-        for some in portion(pictures, self._cutters[role]):
-            features = self._extract(some, role, scale)
-            for number, picture in enumerate(some):
+        """The descriptors of each picture, in order: one per branch, of one image each."""
+        for batch in batch_regions(pictures, self._region_finders[role]):
+            features = self._extract(batch, role, scale)
+            for number, picture in enumerate(batch):
                 yield tuple(
-                    self._describe(branch, number, picture, features, role) for branch in range(len(self._finish))
+                    self._describe(branch, number, picture, features, role) for branch in range(len(self._describers))
                 )
 
-    def _extract(self, some: Sequence[CutPicture], role: Role, scale: float) -> dict[Pass, Features]:
-        """Every part through every backbone and at every scale that a branch wants it at, once."""
+    def _iterate(self, role: Role) -> Iterator[tuple[int, "_Describer", "RegionFinder"]]:
+        return zip(self._backbone_of, self._describers, self._region_finders[role], strict=True)
+
+    def _extract(self, batch: Sequence["RegionedPicture"], role: Role, scale: float) -> dict[Pass, Features]:
+        """Every region through every backbone and at every scale that a branch needs, once."""
         wanted: dict[tuple[int, float], dict[tuple[int, Box | None], None]] = {}
-        for branch, (source, finish) in enumerate(zip(self._source, self._finish, strict=True)):
-            parts = [(number, box) for number, picture in enumerate(some) for box in picture.boxes[branch]]
-            for size in finish.scales(role):
-                wanted.setdefault((source, size), {}).update(dict.fromkeys(parts))
+        for branch, (backbone, describer, _) in enumerate(self._iterate(role)):
+            parts = [(number, box) for number, picture in enumerate(batch) for box in picture.boxes[branch]]
+            for size in describer.scales(role):
+                wanted.setdefault((backbone, size), {}).update(dict.fromkeys(parts))
         found: dict[Pass, Features] = {}
-        for (source, size), places in wanted.items():
-            shown = [some[number].show(box) for number, box in places]
-            extracted = split(self._backbones[source].extract(shown, scale * size))
-            found |= {(source, size, *place): one for place, one in zip(places, extracted, strict=True)}
+        for (backbone, size), parts_wanted in wanted.items():
+            crops = [batch[number].crop(box) for number, box in parts_wanted]
+            extracted = unbatch(self._backbones[backbone].extract(crops, scale * size))
+            found |= {(backbone, size, *part): one for part, one in zip(parts_wanted, extracted, strict=True)}
         return found
 
     def _describe(
-        self, branch: int, number: int, picture: CutPicture, features: Mapping[Pass, Features], role: Role
+        self, branch: int, number: int, picture: "RegionedPicture", features: Mapping[Pass, Features], role: Role
     ) -> Descriptors:
-        source, finish, boxes = self._source[branch], self._finish[branch], picture.boxes[branch]
-        parts = [finish([features[source, size, number, box] for size in finish.scales(role)], role) for box in boxes]
+        backbone, describer, boxes = self._backbone_of[branch], self._describers[branch], picture.boxes[branch]
+        parts = [
+            describer.describe([features[backbone, size, number, box] for size in describer.scales(role)], role)
+            for box in boxes
+        ]
         rows = parts[0]
-        if self._cutters[role][branch].cuts:
-            places = [picture.find(box) for box in boxes]
-            moved = [move(part, x, y) for part, (x, y, _, _) in zip(parts, places, strict=True)]
-            rows = join_regions(moved, places, role)
+        if self._region_finders[role][branch].has_source:
+            outlines = [picture.outline(box) for box in boxes]
+            shifted = [shift(part, x, y) for part, (x, y, _, _) in zip(parts, outlines, strict=True)]
+            rows = join_regions(shifted, outlines, role)
         return replace(rows, space=self.spaces[branch])
 
     def _find_max_side(self, role: Role) -> int | None:
-        """The side that pictures may be reduced to when they are decoded: what the largest input of all needs."""
+        """The side to which a decoder may reduce pictures: the largest that a backbone's input needs."""
         sides = [
-            (self._backbones[source].max_side, max(*finish.scales(role), 1.0) * cutter.finest)
-            for source, finish, cutter in zip(self._source, self._finish, self._cutters[role], strict=True)
+            (self._backbones[backbone].max_side, max(*describer.scales(role), 1.0) * finder.finest)
+            for backbone, describer, finder in self._iterate(role)
         ]
         known = [round(side * scale) for side, scale in sides if side is not None]
         return max(known) if len(known) == len(sides) else None
 
 
-class _Finish:
-    """Descriptor and transforms of one branch."""
+def build_backbone(choice: Choice, cache: FeatureCache | None = None) -> Backbone:
+    """The backbone that a branch names, with the encoder of its parts where it fuses several."""
+    backbone = backbones.build(choice.name, **choice.settings)
+    if isinstance(backbone, Fused):
+        backbone.connect(Encoder(backbone.parts))
+    return backbone if cache is None else Cached(backbone, cache)
+
+
+def encode_stored(pictures: Sequence[Picture], encoder: Encoder) -> list[tuple[Descriptors, ...]]:
+    """Rows to store: of each whole picture, or of the part inside its `ref.box`."""
+    return encode_boxes(pictures, [picture.ref.box for picture in pictures], encoder, "database")
+
+
+def encode_box(picture: Picture, box: Box | None, encoder: Encoder, role: Role) -> tuple[Descriptors, ...]:
+    """The descriptors of a picture, or of the part inside a box; coordinates are pixels of the whole original."""
+    (rows,) = encode_boxes([picture], [box], encoder, role)
+    return rows
+
+
+def encode_boxes(
+    pictures: Sequence[Picture], boxes: Sequence[Box | None], encoder: Encoder, role: Role
+) -> list[tuple[Descriptors, ...]]:
+    """`encode_box` for several pictures, with one box or None per picture."""
+    parts = [picture if box is None else crop(picture, box) for picture, box in zip(pictures, boxes, strict=True)]
+    encoded = []
+    for part, box, rows in zip(parts, boxes, encoder.encode(parts, role), strict=True):
+        x, y, _, _ = part.ref.box if box is not None and part.ref.box is not None else (0.0, 0.0, 0.0, 0.0)
+        encoded.append(rows if box is None else tuple(shift(row, x, y) for row in rows))
+    return encoded
+
+
+class _Describer:
+    """The descriptor and the transforms of one branch."""
 
     def __init__(self, branch: Branch) -> None:
         self._descriptor: Descriptor = descriptors.build(branch.descriptor.name, **branch.descriptor.settings)
@@ -180,13 +154,13 @@ class _Finish:
             if hasattr(transform, "scales"):
                 raise RecipeError(
                     f"the transform {choice.name!r} is not the first",
-                    expected="it before all others: they work on what it makes",
+                    expected="it before all others: they work on its output",
                     actual=", ".join(other.name for other in branch.transforms),
                     fix="put it first",
                 )
 
     def check_spaces(self, backbone: str) -> None:
-        """A transform that was learnt in one space means nothing in another, even of the same dimensions."""
+        """Refuse a transform that was learnt in another space: it is meaningless here, even with equal dimensions."""
         for number, transform in enumerate(self._transforms):
             learnt = getattr(transform, "space", "")
             given = _fingerprint(backbone, *self.fingerprints[: number + 1])
@@ -202,28 +176,83 @@ class _Finish:
         first = self._transforms[0] if self._transforms else None
         return tuple(first.scales(role)) if first is not None and hasattr(first, "scales") else (1.0,)
 
-    def __call__(self, features: Sequence[Features], role: Role) -> Descriptors:
+    def describe(self, features: Sequence[Features], role: Role) -> Descriptors:
         """`features` are those of one picture, one for each scale."""
         parts = [self._descriptor.describe(one, role) for one in features]
-        rows = parts[0] if len(parts) == 1 else _join(parts)
+        rows = parts[0] if len(parts) == 1 else _join_scales(parts)
         for transform in self._transforms:
             rows = transform.apply(rows, role)
         return rows
 
 
-def _build(choice: Choice, cache: FeatureCache | None) -> Backbone:
-    backbone = backbones.build(choice.name, **choice.settings)
-    return backbone if cache is None else Cached(backbone, cache)
+class RegionFinder:
+    """The regions of a picture for one branch; without a source, the whole picture."""
+
+    def __init__(self, source: RegionSource | None) -> None:
+        self._source = source
+        self.has_source = source is not None
+        self.fingerprints = [f"{REGIONS}{source.fingerprint}"] if source else []
+        self.finest = source.finest if source else 1.0
+
+    def find(self, picture: Picture) -> tuple[Box | None, ...]:
+        """Boxes; None stands for the whole picture."""
+        if self._source is None:
+            return (None,)
+        boxes = choose_regions(self._source.propose(picture), picture.size).tolist()
+        whole = [0, 0, *picture.size]
+        return tuple(None if box == whole else (box[0], box[1], box[2], box[3]) for box in boxes)
 
 
-def _join(parts: Sequence[Descriptors]) -> Descriptors:
-    """The rows of one picture at several scales as rows of one image: its vectors, which is all that can be pooled."""
+def build_region_finders(choices: Sequence[Choice | None]) -> list[RegionFinder]:
+    """One for each branch; branches with equal choices share one."""
+    distinct: list[Choice | None] = []
+    for choice in choices:
+        if choice not in distinct:
+            distinct.append(choice)
+    built = [RegionFinder(regions.build(choice.name, **choice.settings) if choice else None) for choice in distinct]
+    return [built[distinct.index(choice)] for choice in choices]
+
+
+@dataclass(frozen=True)
+class RegionedPicture:
+    """A picture and its regions for each branch."""
+
+    picture: Picture
+    boxes: tuple[tuple[Box | None, ...], ...]
+
+    def crop(self, box: Box | None) -> Picture:
+        return self.picture if box is None else crop(self.picture, box)
+
+    def outline(self, box: Box | None) -> Box:
+        """The box of the original that `crop` shows, in whole pixels."""
+        width, height = self.picture.size
+        return (0.0, 0.0, float(width), float(height)) if box is None else clip(box, (width, height))
+
+
+def batch_regions(pictures: Sequence[Picture], finders: Sequence[RegionFinder]) -> Iterator[list[RegionedPicture]]:
+    """Pictures whose regions number at most BATCH together, or one picture that has more."""
+    batch: list[RegionedPicture] = []
+    held = 0
+    for picture in pictures:
+        found = {finder: finder.find(picture) for finder in finders}
+        count = len({box for boxes in found.values() for box in boxes})
+        if batch and held + count > BATCH:
+            yield batch
+            batch, held = [], 0
+        batch.append(RegionedPicture(picture, tuple(found[finder] for finder in finders)))
+        held += count
+    if batch:
+        yield batch
+
+
+def _join_scales(parts: Sequence[Descriptors]) -> Descriptors:
+    """The rows of one picture at several scales as rows of one image; only vectors can be pooled over scales."""
     vectors = np.concatenate([part.vectors for part in parts])
     return Descriptors(parts[0].ids, vectors, np.zeros(len(vectors), np.int32))
 
 
 def _without_regions(space: str) -> str:
-    """Regions are described as whole images are, so that what was learnt from one kind may be used for the other."""
+    """The space of whole images: a transform learnt from them also fits regions, and the other way round."""
     return space.rpartition(" #")[0].partition(f" > {REGIONS}")[0]
 
 

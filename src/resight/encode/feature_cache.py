@@ -12,15 +12,16 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from resight.encode.backbones import Backbone
-from resight.encode.unbatch import split
-from resight.files.atomic import UNFINISHED, find_cache, write_whole
+from resight.files import cache_folder
+from resight.files.atomic import TEMPORARY, write_atomic
 from resight.types import Features, Picture
 
 ARRAYS = [field.name for field in fields(Features) if field.name not in ("ids", "grid")]
@@ -58,7 +59,7 @@ class FeatureCache:
         if size > self.limit:
             return
         fix = "another folder or a smaller limit: --cache, --cache-size; or do without it: --no-cache"
-        with write_whole(path, f"cannot keep features in {self.folder}", fix) as temporary:
+        with write_atomic(path, f"cannot keep features in {self.folder}", fix) as temporary:
             temporary.write_bytes(data)
         self._count(size)
 
@@ -88,7 +89,7 @@ class FeatureCache:
         for used, size, path in sorted(known):
             if total <= ROOM * self.limit:
                 break
-            if path.suffix != UNFINISHED or now - used > ABANDONED:
+            if path.suffix != TEMPORARY or now - used > ABANDONED:
                 path.unlink(missing_ok=True)
                 total -= size
         return total
@@ -118,12 +119,21 @@ class Cached:
         known = [self._cache.read(key) for key in keys]
         unknown = [picture for picture, features in zip(pictures, known, strict=True) if features is None]
         self._cache.count(len(pictures) - len(unknown), len(unknown))
-        computed = split(self._backbone.extract(unknown, scale)) if unknown else iter(())
+        computed = unbatch(self._backbone.extract(unknown, scale)) if unknown else iter(())
         for picture, key, features in zip(pictures, keys, known, strict=True):
             if features is None:
                 features = next(computed)
                 self._cache.write(key, features)
             yield replace(features, ids=(picture.ref.id,))
+
+
+def unbatch(batches: Iterable[Features]) -> Iterator[Features]:
+    """The Features of each image by itself, in order; the arrays are views."""
+    for batch in batches:
+        for row in range(len(batch.ids)):
+            parts = {name: getattr(batch, name) for name in ["ids", *ARRAYS]}
+            own: dict[str, Any] = {name: None if part is None else part[row : row + 1] for name, part in parts.items()}
+            yield replace(batch, **own)
 
 
 def pack(features: Features) -> bytes:
@@ -168,4 +178,4 @@ def make_key(picture: Picture, fingerprint: str, scale: float) -> str:
 def find_folder() -> Path:
     """Where features are kept when nobody says otherwise: RESIGHT_CACHE, or the user's own cache folder."""
     named = os.environ.get("RESIGHT_CACHE")
-    return Path(named) if named else find_cache() / "features"
+    return Path(named) if named else cache_folder() / "features"

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import RecipeError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.types import FloatArray
 from resight.vectors import l2_normalise
 
@@ -98,7 +98,7 @@ def save(head: Head, path: Path) -> None:
         end += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # the format wants the arrays aligned
-    with write_whole(path) as temporary:
+    with write_atomic(path) as temporary:
         temporary.write_bytes(
             b"".join([len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in arrays.values())])
         )

@@ -4,7 +4,6 @@ In: models.toml, one table a network. Out: Models, and `resolve`, which puts the
 of a name: `encoder = "dino_vits16"`, or `{ name = "dino_vits16", size = 448 }` to change a setting.
 """
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from resight import plugins
-from resight.errors import MissingWeights, RecipeError
+from resight.errors import MissingWeights, RecipeError, did_you_mean
 from resight.recipe.tables import read_branch, read_choice, write_branch
 from resight.types import Branch, Choice
 
@@ -80,10 +79,9 @@ def resolve_branch(branch: Branch) -> Branch:
 
 def _refuse(name: str) -> RecipeError:
     known = [*plugins.names(BACKBONES), *catalogue()]
-    close = difflib.get_close_matches(name, known, n=3)
     return RecipeError(
         f"there is no encoder called {name!r}",
         expected=f"one of {', '.join(plugins.names(BACKBONES))}, or a network that `resight encoders` lists",
         actual=repr(name),
-        fix=f"do you mean {' or '.join(close)}?" if close else "check the spelling in the recipe",
+        fix=did_you_mean(name, known, "check the spelling in the recipe"),
     )

@@ -178,7 +178,7 @@ def _scale(values: NDArray[np.floating]) -> FloatArray | None:
 ARRAYS = ("boxes", "weights", "points", "words", "seeds")
 
 
-def move(rows: Descriptors, x: float, y: float) -> Descriptors:
+def shift(rows: Descriptors, x: float, y: float) -> Descriptors:
     """Rows of a part whose upper left corner lies at (x, y)."""
     point = np.array([x, y, 0, 0], np.float32)
     box = np.array([x, y, x, y], np.float32)

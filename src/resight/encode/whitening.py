@@ -24,7 +24,7 @@ import numpy as np
 
 from resight.encode.shrinkage import Blocks, Matrix, Verdict, choose_shrinkage, measure, measure_pairs, shrink
 from resight.errors import InputError, RecipeError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.types import FloatArray, IntArray
 from resight.vectors import l2_normalise
 
@@ -157,7 +157,7 @@ def load(path: Path) -> Whitening:
 
 def save(whitening: Whitening, path: Path) -> None:
     facts = np.array(json.dumps(asdict(whitening.facts)))
-    with write_whole(path) as temporary, temporary.open("wb") as file:
+    with write_atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(file, mean=whitening.mean, projection=whitening.projection, facts=facts)
 
 

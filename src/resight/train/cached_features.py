@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from resight.collection.add import encode_pictures, read_picture
-from resight.encode.encoder import Encoder
+from resight.collection.add import read_picture
+from resight.encode.encoder import Encoder, encode_stored
 from resight.encode.extract import Encoded, extract
 from resight.encode.transforms.whiten import require_floats
 from resight.errors import InputError
@@ -93,7 +93,7 @@ def encode_things(
     extract(
         list_images(things),
         lambda ref: read_picture(ref, encoder),
-        lambda pictures: encode_pictures(pictures, encoder),
+        lambda pictures: encode_stored(pictures, encoder),
         keep,
         skipped.append,
         together=encoder.batch,

@@ -11,7 +11,7 @@ from resight.boxes import crop
 from resight.encode import encoder as encoders
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
-from resight.encode.regions import join_regions, move
+from resight.encode.regions import join_regions, shift
 from resight.errors import SpaceMismatch
 from resight.types import Branch, Choice, Descriptors, Features, Picture
 
@@ -76,7 +76,7 @@ def test_branches_share_the_regions_that_both_cut(seen: list[tuple[int, int]]):
 def test_many_regions_go_through_in_portions_and_come_out_in_order(monkeypatch: pytest.MonkeyPatch):
     pictures = [draw(name, 160 + 32 * number, 128) for number, name in enumerate("abcde")]
     together = encode([cut(1)], pictures)
-    monkeypatch.setattr("resight.encode.encoder.AT_ONCE", 7)
+    monkeypatch.setattr("resight.encode.encoder.BATCH", 7)
     apart = encode([cut(1)], pictures)
     assert [rows.ids for (rows,) in apart] == [(name,) for name in "abcde"]
     for (one,), (other,) in zip(together, apart, strict=True):
@@ -158,7 +158,7 @@ def test_what_was_learnt_from_whole_images_serves_regions_and_the_other_way_roun
 def test_rows_are_moved_by_the_corner_of_their_part():
     box, point = np.array([[0, 0, 4, 4]], np.float32), np.array([[1, 2, 8, 90]], np.float32)
     rows = Descriptors(("a",), np.zeros((1, 2)), np.zeros(1, np.int32), boxes=box, points=point, seeds=box)
-    moved = move(rows, 10, 20)
+    moved = shift(rows, 10, 20)
     assert moved.boxes is not None and moved.points is not None and moved.seeds is not None
     assert moved.boxes.tolist() == moved.seeds.tolist() == [[10, 20, 14, 24]]
     assert moved.points.tolist() == [[11, 22, 8, 90]]

@@ -95,9 +95,9 @@ def test_pictures_are_wanted_as_large_as_the_largest_encoder_wants_them():
 
 
 def test_a_batch_is_taken_apart_with_what_each_picture_covers():
-    from resight.encode.unbatch import split
+    from resight.encode.feature_cache import unbatch
     from resight.types import Features
 
     covers = np.array([[0, 0, 4, 4], [1, 1, 3, 3]], np.float32)
     batch = Features(("a", "b"), np.zeros((2, 1, 3)), np.ones((2, 2), np.int32), grid=(1, 1), covers=covers)
-    assert [one.covers.tolist() for one in split(iter([batch]))] == [[[0, 0, 4, 4]], [[1, 1, 3, 3]]]
+    assert [one.covers.tolist() for one in unbatch(iter([batch]))] == [[[0, 0, 4, 4]], [[1, 1, 3, 3]]]

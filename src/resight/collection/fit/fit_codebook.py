@@ -27,8 +27,9 @@ from resight.encode import backbones, codebook, models
 from resight.encode.backbones import Backbone
 from resight.encode.codebook import Codebook, learn
 from resight.encode.descriptors._vocabulary import LEARN, VocabularySettings, take_rows
+from resight.encode.encoder import build_backbone
 from resight.encode.extract import run_ahead
-from resight.encode.feature_cache import Cached, FeatureCache
+from resight.encode.feature_cache import FeatureCache
 from resight.errors import BoxError, ImageError, InputError, RecipeError, SpaceMismatch
 from resight.plugins import configure, find
 from resight.types import Branch, ImageRef, Picture, Recipe
@@ -156,9 +157,7 @@ class _Learner:
 
     def _sample(self, branch: Branch, settings: VocabularySettings, key: str) -> Rows:
         if key not in self._samples:
-            backbone: Backbone = backbones.build(branch.encoder.name, **branch.encoder.settings)
-            if self._cache is not None:
-                backbone = Cached(backbone, self._cache)
+            backbone = build_backbone(branch.encoder, self._cache)
             self._samples = {  # one at a time: they are large, and branches of one encoder mostly follow each other
                 key: sample_features(
                     self._sources,

@@ -24,11 +24,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from resight import index as indexes
-from resight.collection.add import LARGEST_BATCH, encode_region, list_refs
+from resight.collection.add import LARGEST_BATCH, list_refs
 from resight.collection.indexes import create_index
 from resight.collection.plan.cluster import Rates
 from resight.data import image_files
-from resight.encode.encoder import Encoder
+from resight.encode.encoder import Encoder, encode_box
 from resight.encode.regions import ARRAYS, chain_rows
 from resight.errors import BoxError, ImageError, InputError
 from resight.index import Chunks
@@ -81,7 +81,7 @@ def probe(recipe: Recipe, source: Path | None) -> Probe:
         started, worked = time.perf_counter(), time.process_time()
         try:
             picture = one if isinstance(one, Picture) else image_files.read(one, max_side=encoder.max_side)
-            encoded.append(encode_region(picture, picture.ref.box, encoder, "database"))
+            encoded.append(encode_box(picture, picture.ref.box, encoder, "database"))
         except (ImageError, BoxError):
             unreadable += 1
         else:
@@ -143,7 +143,7 @@ def make_pictures() -> Iterator[Picture]:
 
 
 def _ask(picture: Picture, encoder: Encoder) -> Query:
-    rows = encode_region(picture, None, encoder, "query")
+    rows = encode_box(picture, None, encoder, "query")
     return Query(picture.ref.id, picture.size, (0, 0, *picture.size), rows)
 
 
@@ -225,7 +225,7 @@ def _repeat(chunk: Descriptors, count: int) -> Iterator[Descriptors]:
         yield replace(chunk, ids=ids, **kept)
 
 
-STORE_MEMORY = 300_000_000  # what LanceDB takes while it writes and compacts (benchmarks/endurance.py: 676 MiB in all)
+STORE_MEMORY = 300_000_000  # what Lance takes while it writes and compacts (benchmarks/endurance.py: 676 MiB in all)
 COMMIT_BYTES = 1500  # an image's metadata and its share of the store's own files
 USUAL = 1000  # images, where neither a source nor a number is given
 

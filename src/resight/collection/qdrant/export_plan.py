@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 
 from resight.collection import Collection
-from resight.collection.encode import TOKENS as TOKEN_DESCRIPTORS
+from resight.encode.query import TOKEN_DESCRIPTORS
 from resight.errors import CollectionError, RecipeError, SpaceMismatch, VersionMismatch
-from resight.index.qdrant_backend.backend import Place, Point, VectorLayout
+from resight.index.qdrant_backend.backend import Backend, Point, VectorLayout
 from resight.types import Branch, Descriptors, FloatArray
 
 FORMAT = 1
@@ -92,13 +92,13 @@ def lay_out(plan: Plan, collection: Collection) -> dict[str, VectorLayout]:
     return layout
 
 
-def write_mark(plan: Plan, place: Place, state: State) -> None:
+def write_mark(plan: Plan, place: Backend, state: State) -> None:
     mark = {"format": FORMAT, "made_by": f"resight {metadata.version('resight')}", "state": state}
     told = {**mark, "global": plan.meaning, "plan": asdict(plan)}
     place.upsert([Point(MARK_NUMBER, {}, {MARK: told})])
 
 
-def read_mark(place: Place) -> tuple[Plan, State] | None:
+def read_mark(place: Backend) -> tuple[Plan, State] | None:
     """The plan of an export and its state; None: no mark."""
     found = (place.read_payload(MARK_NUMBER) or {}).get(MARK)
     if found is None:
@@ -113,7 +113,7 @@ def read_mark(place: Place) -> tuple[Plan, State] | None:
     return Plan(**found["plan"]), found["state"]
 
 
-def require_complete(place: Place) -> Plan:
+def require_complete(place: Backend) -> Plan:
     """The plan of an export that can be searched."""
     marked = read_mark(place) if place.layout() else None
     if marked is None:
@@ -134,7 +134,7 @@ def require_complete(place: Place) -> Plan:
     return plan
 
 
-def check_spaces(plan: Plan, wanted: Plan, place: Place) -> None:
+def check_spaces(plan: Plan, wanted: Plan, place: Backend) -> None:
     if dict(plan.spaces) != dict(wanted.spaces):
         raise SpaceMismatch(
             f"{place.where} holds descriptors of another kind",

@@ -13,12 +13,13 @@ weights and whitening, its dot product is the mean of the parts' own (MSLS study
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from resight.encode.backbones import About
 from resight.errors import MissingWeights, RecipeError
-from resight.types import Branch, Descriptors, Features, FloatArray, Picture
+from resight.types import Branch, Descriptors, Features, FloatArray, Picture, Role
 
 ABOUT = About("fusion of encoders", 0, "image", "those of its parts", "those of its parts")
 PARTS = "[ { encoder = …, descriptor = … }, … ]"
@@ -51,16 +52,36 @@ def find_weights(config: Config) -> None:
         )
 
 
-class Fused:
-    def __init__(self, config: Config) -> None:
-        from resight.encode.encoder import Encoder  # which itself builds backbones
+class PartsEncoder(Protocol):
+    """The Encoder of the parts."""
 
-        self._encoder = Encoder(config.parts)
+    spaces: tuple[str, ...]
+    max_side: int | None
+    batch: int
+
+    def encode(
+        self, pictures: Sequence[Picture], role: Role = "database", scale: float = 1.0
+    ) -> Iterator[tuple[Descriptors, ...]]: ...
+
+
+class Fused:
+    """A backbone of other encoders: `resight.encode.encoder.build_backbone` builds these and connects them."""
+
+    fingerprint: str
+    max_side: int | None
+    batch: int
+
+    def __init__(self, config: Config) -> None:
+        self.parts = config.parts
         self._weights = [part.weight for part in config.parts]
-        told = [f"{weight:g} × {space}" for weight, space in zip(self._weights, self._encoder.spaces, strict=True)]
-        self.fingerprint = f"fused({' + '.join(told)})"
-        self.max_side = self._encoder.max_side
-        self.batch = self._encoder.batch
+
+    def connect(self, encoder: PartsEncoder) -> None:
+        """`encoder` has one branch per part."""
+        self._encoder = encoder
+        parts = [f"{weight:g} × {space}" for weight, space in zip(self._weights, encoder.spaces, strict=True)]
+        self.fingerprint = f"fused({' + '.join(parts)})"
+        self.max_side = encoder.max_side
+        self.batch = encoder.batch
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
         for picture, parts in zip(pictures, self._encoder.encode(pictures, scale=scale), strict=True):

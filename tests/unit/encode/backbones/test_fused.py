@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from support.builders import draw_texture, global_rows, make_picture
 
-from resight.encode.backbones import build
 from resight.encode.backbones.fused import concatenate
-from resight.encode.encoder import Encoder
+from resight.encode.encoder import Encoder, build_backbone
 from resight.errors import RecipeError
 from resight.types import Branch, Choice
 
@@ -44,7 +43,7 @@ def test_without_weights_the_dot_product_is_the_mean_of_the_parts_own():
 
 def test_weights_and_parts_are_in_the_fingerprint():
     told = {
-        build("fused", parts=parts).fingerprint
+        build_backbone(Choice("fused", {"parts": parts})).fingerprint
         for parts in ([EARLY, LATE], [LATE, EARLY], [EARLY, {**LATE, "weight": 2}])
     }
     assert len(told) == 3
@@ -66,4 +65,4 @@ def test_tokens_are_refused_with_what_would_work():
 )
 def test_what_cannot_be_fused_is_refused(parts: list):
     with pytest.raises(RecipeError):
-        build("fused", parts=parts)
+        build_backbone(Choice("fused", {"parts": parts}))

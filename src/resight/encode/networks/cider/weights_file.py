@@ -15,7 +15,7 @@ from resight.encode.networks.checkpoint_loader import save_tensors
 from resight.encode.networks.cider.design import Design
 from resight.encode.networks.cider.network import CiderNetwork
 from resight.errors import RecipeError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 
 KEY = "cider"
 
@@ -23,7 +23,7 @@ KEY = "cider"
 def save_network(network: CiderNetwork, path: Path) -> None:
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
     fix = "make room; where it was being trained, go on with --resume"
-    with write_whole(path, f"cannot save the network as {path}", fix) as temporary:
+    with write_atomic(path, f"cannot save the network as {path}", fix) as temporary:
         save_tensors(state, temporary, write_header(network.design))
 
 

@@ -1,0 +1,146 @@
+"""Query encoding: a picture and a box in, a Query out.
+
+`Encoders` builds what the branches of one recipe need, each on first use and once, whichever thread comes first: an
+encoder of rows to store, one of queries and one of patches. Afterwards many threads may use them at the same time.
+
+A query also carries every patch of its box, for branches whose answers are explained patch by patch: the first branch
+of tokens, or else the first that pools the patches of regions. The patches come from the same pass of the network.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.boxes import clip
+from resight.encode.encoder import Encoder, encode_box
+from resight.encode.feature_cache import FeatureCache
+from resight.errors import BoxError, SpaceMismatch
+from resight.types import Box, Branch, Choice, Descriptors, ImageRef, Picture, Query
+
+TOKEN_DESCRIPTORS = ("tokens", "aggregated")
+Made = TypeVar("Made")
+
+
+class Encoders:
+    def __init__(
+        self, branches: Sequence[Branch], spaces: Sequence[str], cache: FeatureCache | None, owner: str
+    ) -> None:
+        """`spaces` are those that the rows must have; `owner` names in an error what was encoded with them."""
+        self.branches = tuple(branches)
+        self.patch_branch = find_patch_branch(branches)
+        self._spaces = tuple(spaces)
+        self._cache = cache
+        self._owner = owner
+        self._lock = threading.RLock()
+
+    @property
+    def encoder(self) -> Encoder:
+        """Encodes rows to store."""
+        return self._once(lambda: self._encoder)
+
+    @property
+    def query_side(self) -> int | None:
+        """The side to which a decoder may reduce the picture of a query that has no box."""
+        return self._once(lambda: self._query_encoder).query_side
+
+    @property
+    def patch_side(self) -> int | None:
+        """The side to which a decoder may reduce a picture whose patches are wanted without a box."""
+        encoder = self._once(lambda: self._patch_encoder)
+        return None if encoder is None else encoder.max_side
+
+    @property
+    def stored_rows_are_queries(self) -> bool:
+        """Whether the stored rows of an image equal those of a query with the same image.
+
+        They do not where a query has other regions, another description, or needs its patches as well.
+        """
+        return self._once(lambda: self._stored_rows_are_queries)
+
+    def encode_query(self, picture: Picture, box: Box | None = None) -> Query:
+        """The query for `box` (pixels of the original), for the picture's own box, or for the whole picture."""
+        encoder = self._once(lambda: self._query_encoder)
+        box = box or picture.ref.box
+        if box is not None and len(box) != 4:
+            raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
+        width, height = picture.size
+        outline = (0.0, 0.0, float(width), float(height)) if box is None else clip(box, picture.size, picture.ref.id)
+        count = len(self.branches)
+        rows = encode_box(picture, box, encoder, "query")
+        patches = next(iter(rows[count:]), None)
+        return Query(picture.ref.id, picture.size, outline, rows[:count], picture.ref.attributes, patches)
+
+    def encode_patches(self, picture: Picture, box: Box | None) -> Descriptors | None:
+        """Every patch of a database picture, or of the part inside a box; None where no branch has patches."""
+        encoder = self._once(lambda: self._patch_encoder)
+        return None if encoder is None else encode_box(picture, box, encoder, "database")[0]
+
+    def _once(self, make: Callable[[], Made]) -> Made:
+        with self._lock:
+            return make()
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        encoder = Encoder(self.branches, self._cache)
+        if encoder.spaces != self._spaces:
+            raise SpaceMismatch(
+                f"{self._owner} was encoded in a way that is not available here",
+                expected=" | ".join(self._spaces),
+                actual=" | ".join(encoder.spaces),
+                fix="restore the code book or the weights that it was made with, or index the images again",
+            )
+        return encoder
+
+    @cached_property
+    def _query_encoder(self) -> Encoder:
+        return Encoder([*self.branches, *self._list_patch_branches()], networks=self._encoder.networks)
+
+    @cached_property
+    def _patch_encoder(self) -> Encoder | None:
+        patches = self._list_patch_branches()
+        return Encoder(patches, networks=self._encoder.networks) if patches else None
+
+    @cached_property
+    def _stored_rows_are_queries(self) -> bool:
+        if self.patch_branch is not None or any(branch.regions or branch.query_regions for branch in self.branches):
+            return False
+        encoder = self._encoder
+        return encoder.max_side == encoder.query_side and describes_roles_alike(encoder)
+
+    def _list_patch_branches(self) -> list[Branch]:
+        """One, or none."""
+        return [] if self.patch_branch is None else [keep_all_patches(self.branches[self.patch_branch])]
+
+
+def find_patch_branch(branches: Sequence[Branch]) -> int | None:
+    """The number of the branch whose patches explain an answer."""
+    tokens = (number for number, branch in enumerate(branches) if branch.descriptor.name in TOKEN_DESCRIPTORS)
+    pools = (number for number, branch in enumerate(branches) if branch.regions and branch.descriptor.name == "pooled")
+    return next(tokens, next(pools, None))
+
+
+def keep_all_patches(branch: Branch) -> Branch:
+    """The branch with every patch of the whole image as a token; transforms learnt for pooled rows are left out."""
+    transforms = branch.transforms if branch.descriptor.name in TOKEN_DESCRIPTORS else ()
+    return replace(branch, descriptor=Choice("tokens"), transforms=transforms, regions=None, query_regions=None)
+
+
+def describes_roles_alike(encoder: Encoder) -> bool:
+    """Whether the encoder describes a picture of noise in the same way as a database image and as a query."""
+    pixels = np.random.default_rng(0).integers(0, 256, (128, 128, 3), np.uint8)
+    picture = Picture(ImageRef("noise", Path("noise")), pixels, (128, 128))
+    (stored,), (asked,) = encoder.encode([picture], "database"), encoder.encode([picture], "query")
+    return all(
+        np.array_equal(one.vectors, other.vectors) and _are_equal(one.words, other.words)
+        for one, other in zip(stored, asked, strict=True)
+    )
+
+
+def _are_equal(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
