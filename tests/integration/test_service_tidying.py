@@ -7,9 +7,10 @@ import pytest
 from support.scenes import draw_scene, write_jpeg
 
 import resight
-from resight.apps.service.jobs.compaction import TidyingProcess
+from resight.apps.service.jobs.compaction import CompactionProcess
 from resight.errors import CollectionBusy, CollectionError
 from resight.files.lock import writer_lock
+from resight.search.request import SearchRequest
 from resight.types import ImageRef
 
 
@@ -22,7 +23,7 @@ def own(tmp_path: Path) -> Path:
     return photos.path
 
 
-def wait(tidier: TidyingProcess) -> float:
+def wait(tidier: CompactionProcess) -> float:
     deadline = time.monotonic() + 120
     while (took := tidier.poll()) is None:
         assert time.monotonic() < deadline
@@ -33,22 +34,22 @@ def wait(tidier: TidyingProcess) -> float:
 def test_files_and_indexes_are_put_together_and_answers_stay_the_same(own: Path) -> None:
     photos = resight.open(own)
     before = photos.prepare()
-    wanted = before.search(own.parent / "2.jpg", k=4)
+    wanted = before.ask(SearchRequest(own.parent / "2.jpg", 4)).hits
     parts = len(list((own / "indexes").iterdir()))
-    tidier = TidyingProcess(photos)
+    tidier = CompactionProcess(photos)
     tidier.start()
     assert wait(tidier) > 0
     assert tidier.poll() is None and not tidier.is_busy
     now = photos.prepare()
     assert now.version > before.version
     assert len(list((own / "indexes").iterdir())) <= parts
-    assert [(hit.id, hit.probability) for hit in now.search(own.parent / "2.jpg", k=4)] == [
+    assert [(hit.id, hit.probability) for hit in now.ask(SearchRequest(own.parent / "2.jpg", 4)).hits] == [
         (hit.id, hit.probability) for hit in wanted
     ]
 
 
 def test_while_somebody_else_writes_it_is_left_for_later(own: Path) -> None:
-    tidier = TidyingProcess(resight.open(own))
+    tidier = CompactionProcess(resight.open(own))
     with writer_lock(own), pytest.raises(CollectionBusy, match="somebody else writes"):
         tidier.start()
         wait(tidier)
@@ -56,7 +57,7 @@ def test_while_somebody_else_writes_it_is_left_for_later(own: Path) -> None:
 
 
 def test_what_goes_wrong_is_told(own: Path) -> None:
-    tidier = TidyingProcess(resight.open(own))
+    tidier = CompactionProcess(resight.open(own))
     (own / "collection.json").write_text("{")
     tidier.start()
     with pytest.raises(CollectionError, match=r"could not be tidied[^$]*collection\.json"):
@@ -66,7 +67,7 @@ def test_what_goes_wrong_is_told(own: Path) -> None:
 
 def test_it_can_be_stopped(own: Path) -> None:
     photos = resight.open(own)
-    tidier = TidyingProcess(photos)
+    tidier = CompactionProcess(photos)
     tidier.start()
     tidier.stop()
     tidier.stop()

@@ -12,6 +12,7 @@ from support.scenes import draw_scene, write_jpeg
 import resight
 from resight.collection.view import View
 from resight.errors import CollectionError, ImageError, InputError
+from resight.search.request import SearchRequest, StoredImage
 from resight.types import Hit, ImageRef
 
 THREADS = 8
@@ -70,7 +71,7 @@ def test_a_view_stays_as_it_is_while_images_come_and_go(own: Path, view: Path, t
     now = photos.view()
     assert before.version < now.version
     assert [len(before), len(now)] == [12, 12]
-    assert [before.search(view, k=1)[0].id, before.find("other")] == ["scene_07.jpg", None]
+    assert [before.ask(SearchRequest(view, 1)).hits[0].id, before.find("other")] == ["scene_07.jpg", None]
     assert now.find("scene_07.jpg") is None
     assert "scene_07.jpg" not in [hit.id for hit in now.search(view, k=12)]
     assert now.search(tmp_path / "other.jpg", k=1)[0].id == "other"
@@ -100,7 +101,7 @@ def test_searches_go_on_while_another_thread_writes(small: Path, tmp_path: Path)
         while not done.is_set() or searched == 0:
             seen = photos.view()
             # A view has all three of what was added together, or none of it.
-            assert tell(seen.search(view, k=1)) == expected[len(seen)]
+            assert tell(list(seen.ask(SearchRequest(view, 1)).hits)) == expected[len(seen)]
             searched += 1
         return searched
 
@@ -124,12 +125,12 @@ def test_what_another_process_would_see_is_the_same(own: Path, view: Path, tmp_p
 
 def test_stages_end_with_the_answer(own: Path, view: Path) -> None:
     seen = resight.open(own).view()
-    shortlist, verified = seen.ask_in_stages(view, 3)
+    shortlist, verified = seen.ask_in_stages(SearchRequest(view, 3))
     assert [shortlist.stage, verified.stage] == ["shortlist", "verified"]
     assert len(shortlist.hits) == 3
     assert [hit.probability for hit in shortlist.hits] == [None] * 3
     assert shortlist.position is None
-    assert tell(list(verified.hits)) == tell(seen.search(view, k=3))
+    assert tell(list(verified.hits)) == tell(list(seen.ask(SearchRequest(view, 3)).hits))
     assert "shortlist" in shortlist.ranking.seconds
     assert set(shortlist.ranking.seconds) < set(verified.ranking.seconds)
 
@@ -142,19 +143,20 @@ def test_a_query_that_is_encoded_can_be_asked_again(own: Path, view: Path) -> No
         photos.ask(query, box=(0, 0, 10, 10))
 
 
-def check_stored_query(seen: View, path: Path) -> None:
-    stored, asked = seen.stored_query(path.name), seen.ask(path).query
+def check_query_by_id(seen: View, path: Path) -> None:
+    stored = seen.encode_query(SearchRequest(StoredImage(path.name)))
+    asked = seen.ask(SearchRequest(path)).query
     assert (stored.id, stored.size, stored.outline) == (asked.id, asked.size, asked.outline)
     for one, other in zip(stored.descriptors, asked.descriptors, strict=True):
         assert np.array_equal(one.vectors, other.vectors)
-    assert tell(list(seen.ask(stored, 4).hits)) == tell(seen.search(path, 4))
+    assert tell(list(seen.ask(SearchRequest(stored, 4)).hits)) == tell(list(seen.ask(SearchRequest(path, 4)).hits))
 
 
 @pytest.mark.parametrize("preset", ["sift_vlad", "sift", "sift_tokens"])
 def test_a_stored_image_is_the_query_that_its_file_is(small: Path, tmp_path: Path, preset: str) -> None:
     photos = resight.open(tmp_path / "c.resight", preset)
     photos.add(small)
-    check_stored_query(photos.view(), small / "scene_03.jpg")
+    check_query_by_id(photos.view(), small / "scene_03.jpg")
 
 
 def test_a_stored_image_whose_file_has_changed_is_not_asked_for_by_what_the_file_shows_now(
@@ -166,12 +168,12 @@ def test_a_stored_image_whose_file_has_changed_is_not_asked_for_by_what_the_file
     seen = photos.view()
     write_jpeg(file, draw_scene(41))
     with pytest.raises(CollectionError, match="has changed"):
-        seen.stored_query("own")
+        seen.encode_query(SearchRequest(StoredImage("own")))
     file.unlink()
     with pytest.raises(ImageError):
-        seen.stored_query("own")
+        seen.encode_query(SearchRequest(StoredImage("own")))
 
 
 def test_an_image_that_is_not_there_cannot_be_asked_for(own: Path) -> None:
     with pytest.raises(CollectionError, match="not in the collection"):
-        resight.open(own).view().stored_query("nobody")
+        resight.open(own).view().encode_query(SearchRequest(StoredImage("nobody")))

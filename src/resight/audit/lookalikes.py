@@ -16,6 +16,7 @@ from resight.audit.dedup.branches import choose_branches, pool, pool_rows
 from resight.collection import Collection, Image
 from resight.collection.encode import read_query
 from resight.errors import RecipeError
+from resight.search.request import SearchRequest
 from resight.store import ImageRecord
 from resight.types import FloatArray, Picture
 
@@ -24,22 +25,22 @@ SAME = 0.5  # probability from which an image shows the very same thing
 
 
 @dataclass(frozen=True)
-class Analogue:
+class Lookalike:
     id: str
     path: Path
     similarity: float
     probability: float | None  # that it is the very same thing after all
 
 
-def find_analogues(
+def find_lookalikes(
     collection: Collection, image: Image, k: int = 10, *, diversity: float = 0.3, same: float = SAME
-) -> list[Analogue]:
+) -> list[Lookalike]:
     """At most k; `image` may be a file or the like. It itself and what shows the same thing are left out."""
     view, branch = collection.view(), _choose_branch(collection)
     if not len(view):
         return []
     picture = read_query(image, collection.query_side)
-    answer = view.ask(picture, max(DEPTH, 5 * k))
+    answer = view.ask(SearchRequest(picture, max(DEPTH, 5 * k)))
     itself = {record.id for record in view.records([hit.id for hit in answer.hits]) if _is_it(record, picture)}
     others = [hit for hit in answer.hits if (hit.probability or 0.0) < same and hit.id not in itself]
     if not others:
@@ -47,7 +48,7 @@ def find_analogues(
     vectors = pool(view, branch, [hit.id for hit in others])
     similarity = vectors @ pool_rows(answer.query.descriptors[branch])[0]
     return [
-        Analogue(others[row].id, others[row].path, float(similarity[row]), others[row].probability)
+        Lookalike(others[row].id, others[row].path, float(similarity[row]), others[row].probability)
         for row in choose_diverse(similarity, vectors, k, diversity)
     ]
 

@@ -23,7 +23,8 @@ from resight.audit.dedup.branches import require_same_spaces
 from resight.collection import Collection, View
 from resight.data.image_files import reason
 from resight.errors import BoxError, CollectionError, ImageError, InputError, SpaceMismatch
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
+from resight.search.request import SearchRequest, StoredImage
 from resight.store import ImageRecord
 from resight.types import Box, Hit, Query, Skipped
 
@@ -138,7 +139,7 @@ def list_candidates(
         if isinstance(query, Skipped):
             yield record.id, [Matched(record.id, skipped=query)]
         else:
-            hits = target.ask(query, candidates).hits if query else ()
+            hits = target.ask(SearchRequest(query, candidates)).hits if query else ()
             yield record.id, sorted((_read(record.id, hit) for hit in hits), key=lambda one: -one.probability)
         if progress:
             progress(done, len(source))
@@ -146,7 +147,7 @@ def list_candidates(
 
 def write_matches(matches: Sequence[Matched], path: Path) -> None:
     """The columns COLUMNS, the box in b; from b on they are empty where nothing was found."""
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(COLUMNS)
         for one in matches:
@@ -157,7 +158,7 @@ def write_matches(matches: Sequence[Matched], path: Path) -> None:
 def _read_query(source: View, record: ImageRecord) -> Query | Skipped:
     """Where its file is needed and cannot be read, or shows something else by now, the reason."""
     try:
-        return source.stored_query(record.id)
+        return source.encode_query(SearchRequest(StoredImage(record.id)))
     except SpaceMismatch:  # of all images: there is nothing to go on with
         raise
     except (ImageError, BoxError) as error:

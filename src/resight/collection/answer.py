@@ -8,12 +8,13 @@ the whole would be. Where a file is gone or has changed since, stored tokens hav
 What a search gives back: a Ranking with what is stored of its images → Answer.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from resight.errors import InputError
+from resight.collection.attributes import read_positions
 from resight.search.locate_boxes import heat_image, heat_query, match_tokens, split
+from resight.search.position import estimate_position, list_best
 from resight.store import ImageRecord, Reader
 from resight.types import Box, Descriptors, Evidence, Hit, PositionEstimate, Query, Ranking
 
@@ -84,19 +85,16 @@ class Answer:
 def make_answer(
     query: Query,
     ranking: Ranking,
-    records: Mapping[str, ImageRecord],
-    position: PositionEstimate | None,
+    read: Callable[[Sequence[str]], Iterable[ImageRecord]],
     explainer: TokenExplainer | None = None,
     stage: Stage = "verified",
 ) -> Answer:
-    """`records` hold what is stored of each image of the ranking."""
+    """`read` gives what is stored of images, by their ids."""
+    likely = list_best(ranking)  # may be more images than k
+    records = {record.id: record for record in read(list({*ranking.ids, *likely}))}
+    position = estimate_position(ranking, read_positions(records[name] for name in likely))
     sizes = {name: records[name].size for name in ranking.ids}
     return Answer(query, ranking, tuple(_list_hits(ranking, records)), position, explainer, stage, sizes)
-
-
-def check_count(k: int) -> None:
-    if k < 1:
-        raise InputError("cannot give that many answers", expected="k of 1 or more", actual=f"k = {k}")
 
 
 def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator[Hit]:

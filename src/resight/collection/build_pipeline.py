@@ -9,7 +9,6 @@ A recipe → the stages of its search over one state of a collection.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from resight import index as indexes
 from resight.errors import InputError, RecipeError
@@ -59,13 +58,7 @@ def _is_spreadable(choice: Choice) -> bool:
     return is_spreadable(indexes.build(choice.name, **choice.settings))
 
 
-class SizedGallery(Gallery, Protocol):
-    def sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Width and height of the originals."""
-        ...
-
-
-def build_pipeline(recipe: Recipe, spaces: Sequence[str], gallery: SizedGallery, calibration_file: Path) -> Pipeline:
+def build_pipeline(recipe: Recipe, spaces: Sequence[str], gallery: Gallery, calibration_file: Path) -> Pipeline:
     """`spaces` are those of the branches; the file holds the collection's own calibration, where it has one."""
     shortlisters = tuple(
         Shortlister(_signal(branch, recipe.branches), number, branch.weight, gallery.searcher(number, None))
@@ -82,7 +75,7 @@ def build_pipeline(recipe: Recipe, spaces: Sequence[str], gallery: SizedGallery,
     calibration = calibrations.choose(signals, calibration_file, scores)
     fusion = recipe.fusion or Choice("score")
     built = fusions.build(fusion.name, **fusion.settings)
-    return Pipeline(shortlisters, chain, calibration, gallery, gallery.sizes, built)
+    return Pipeline(shortlisters, chain, calibration, gallery, built)
 
 
 def _signal(branch: Branch, branches: Sequence[Branch]) -> str:

@@ -34,6 +34,7 @@ from pathlib import Path
 from resight import index as indexes
 from resight.collection.build_pipeline import LOCAL, spread
 from resight.errors import ClusterError, MissingExtra, RecipeError, ResightError, StorageError
+from resight.files.atomic import replace_atomic
 from resight.index import Chunks, Divisible, Index, Learner, Searcher
 from resight.index._segments import Segment, join
 from resight.store import ImageRecord, Reader
@@ -144,9 +145,8 @@ def take_print(record: ImageRecord) -> str:
 
 def write_contents(contents: Contents, folder: Path) -> None:
     table = {"version": contents.version, "stamps": contents.stamps, "prints": contents.prints}
-    temporary = folder / f".{FILE}.{os.getpid()}"
-    temporary.write_text(json.dumps(table), encoding="utf-8")
-    temporary.replace(folder / FILE)
+    with replace_atomic(folder / FILE) as temporary:
+        temporary.write_text(json.dumps(table), encoding="utf-8")
 
 
 def load_contents(folder: Path) -> Contents:

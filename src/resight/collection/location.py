@@ -5,7 +5,7 @@
 
 A collection in a local folder has both there. Files that are kept under `files/` are named by their content, so that a
 copy is good for ever; the calibration is looked up each time. The lock holds within one machine: on several, only
-LanceDB's own commits guard the table, so one machine writes at a time.
+Lance's own commits guard the table, so one machine writes at a time.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from resight.errors import CollectionError, StorageError
-from resight.files import remote
-from resight.files.atomic import UNFINISHED, find_cache, write_whole
+from resight.files import cache_folder, remote
+from resight.files.atomic import replace_atomic, write_atomic
 
 
 def find_home(folder: Path) -> Path:
@@ -25,7 +25,7 @@ def find_home(folder: Path) -> Path:
         return folder
     url = remote.to_url(folder)
     named = os.environ.get("RESIGHT_CACHE")
-    home = (Path(named) if named else find_cache()) / "collections"
+    home = (Path(named) if named else cache_folder()) / "collections"
     home /= f"{folder.stem}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def read_file(folder: Path, name: str) -> bytes:
     if not remote.is_remote(path):
         return path.read_bytes()
     try:
-        return remote.read_place(path)
+        return remote.read_bytes(path)
     except PermissionError as error:
         raise _refuse(folder, "read", error) from error
 
@@ -55,27 +55,26 @@ def write_file(folder: Path, name: str, data: bytes) -> None:
     path = folder / name
     if not remote.is_remote(path):
         path.parent.mkdir(exist_ok=True)
-        temporary = path.with_name(path.name + UNFINISHED)  # always the same: whoever goes on after a kill knows it
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        with replace_atomic(path, unique=False) as temporary:
+            temporary.write_bytes(data)
         return
     try:
-        remote.write_place(path, data)
+        remote.write_bytes(path, data)
     except (PermissionError, FileNotFoundError) as error:  # the latter: there is no such bucket
         raise _refuse(folder, "written to", error) from error
 
 
 def is_there(folder: Path, name: str) -> bool:
     path = folder / name
-    return path.exists() if not remote.is_remote(path) else remote.look_up(path) is not None
+    return path.exists() if not remote.is_remote(path) else remote.stat(path) is not None
 
 
 def fetch(folder: Path, name: str) -> Path:
     """Where on this machine a file is that is named by its content."""
     copy = find_home(folder) / name
     if remote.is_remote(folder) and not copy.exists():
-        with write_whole(copy) as temporary:
-            temporary.write_bytes(remote.read_place(folder / name))
+        with write_atomic(copy) as temporary:
+            temporary.write_bytes(remote.read_bytes(folder / name))
     return copy
 
 
@@ -84,8 +83,8 @@ def fetch_newest(folder: Path, name: str) -> Path:
     copy = find_home(folder) / name
     if remote.is_remote(folder):
         if is_there(folder, name):
-            with write_whole(copy) as temporary:
-                temporary.write_bytes(remote.read_place(folder / name))
+            with write_atomic(copy) as temporary:
+                temporary.write_bytes(remote.read_bytes(folder / name))
         else:
             copy.unlink(missing_ok=True)
     return copy

@@ -20,6 +20,7 @@ from resight.collection import location
 from resight.collection.renamed_plugins import rename_plugins
 from resight.encode import models
 from resight.errors import CollectionError, StorageError, VersionMismatch
+from resight.files.atomic import TEMPORARY
 from resight.files.lock import NAME as LOCK
 from resight.files.lock import writer_lock
 from resight.files.remote import is_remote, to_url
@@ -28,7 +29,7 @@ from resight.types import Branch, Choice, Recipe
 
 FILE = "collection.json"
 FILES = "files"  # copies of code books and weights that the recipe names
-OWN = frozenset({FILE + ".tmp", FILES, LOCK, "images.lance"})
+OWN = frozenset({FILE + TEMPORARY, FILES, LOCK, "images.lance"})
 FORMAT = 1
 READABLE = (1,)  # the last two formats, as soon as there are two
 

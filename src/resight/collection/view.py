@@ -9,20 +9,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from resight.collection.answer import Answer, Stage, TokenExplainer, check_count, make_answer
-from resight.collection.attributes import AttributeSummary, AttributeTable, read_positions
+from resight.collection.answer import Answer, Stage, TokenExplainer, make_answer
+from resight.collection.attributes import AttributeSummary, AttributeTable
 from resight.collection.build_pipeline import build_pipeline
-from resight.collection.encode import Encoding, Image, make_stored_query
+from resight.collection.encode import Encoding, query_by_id
 from resight.collection.indexes import IndexCache
-from resight.errors import InputError
 from resight.index import Searcher
-from resight.search import filters
+from resight.search.filters import Filter
 from resight.search.pipeline import Pipeline, search, search_in_stages
-from resight.search.position import estimate_position, list_best
+from resight.search.request import SearchRequest, StoredImage
 from resight.store import ImageRecord, Layout, Reader
-from resight.types import Box, Choice, Descriptors, Hit, Positions, Query, Ranking, Recipe
-
-Near = tuple[float, float, float]  # latitude, longitude, metres
+from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking, Recipe
 
 
 class View:
@@ -64,49 +61,26 @@ class View:
     def __len__(self) -> int:
         return len(self._reader)
 
-    def search(
-        self,
-        image: Image | Query,
-        k: int = 10,
-        *,
-        box: Box | None = None,
-        where: Sequence[str] = (),
-        near: Near | None = None,
-    ) -> list[Hit]:
-        return list(self.ask(image, k, box=box, where=where, near=near).hits)
+    def ask(self, request: SearchRequest) -> Answer:
+        """The best min(k, size) of the images that meet the request's filters."""
+        query, allowed = self.encode_query(request), self._filter(request)
+        return self._answer(query, search(query, self.pipeline, request.k, allowed), "verified")
 
-    def ask(
-        self,
-        image: Image | Query,
-        k: int = 10,
-        *,
-        box: Box | None = None,
-        where: Sequence[str] = (),
-        near: Near | None = None,
-    ) -> Answer:
-        """The best min(k, size) images. `box` is what to look for in the query; `where` holds conditions on
-        attributes ("label=crater"); `near` is latitude, longitude and a radius in metres."""
-        query, allowed = self._prepare(image, k, box, where, near)
-        return self._answer(query, search(query, self.pipeline, k, allowed), "verified")
-
-    def ask_in_stages(
-        self,
-        image: Image | Query,
-        k: int = 10,
-        *,
-        box: Box | None = None,
-        where: Sequence[str] = (),
-        near: Near | None = None,
-    ) -> Iterator[Answer]:
+    def ask_in_stages(self, request: SearchRequest) -> Iterator[Answer]:
         """First the shortlist, as soon as it is there, and then what `ask` gives."""
-        query, allowed = self._prepare(image, k, box, where, near)
+        query, allowed = self.encode_query(request), self._filter(request)
         stages: tuple[Stage, Stage] = ("shortlist", "verified")
-        rankings = search_in_stages(query, self.pipeline, k, allowed)
+        rankings = search_in_stages(query, self.pipeline, request.k, allowed)
         return (self._answer(query, ranking, stage) for ranking, stage in zip(rankings, stages, strict=True))
 
-    def stored_query(self, name: str) -> Query:
-        """A query for what a stored image shows; its file is read where what is stored does not tell enough."""
-        return make_stored_query(self._reader, name, self._encoding)
+    def encode_query(self, request: SearchRequest) -> Query:
+        """What the request's image shows, or the part in its box; an encoded query is given back."""
+        image = request.image
+        if isinstance(image, Query):
+            return image
+        if isinstance(image, StoredImage):
+            return query_by_id(self._reader, image.id, self._encoding, request.box)
+        return self._encoding.encode_query(image, request.box)
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
         """What is known of the images, all or some."""
@@ -116,9 +90,9 @@ class View:
         """What is known of one image; None where there is none of that id."""
         return next(self._reader.metadata([name])) if name in self._reader.stamps else None
 
-    def choose(self, where: Sequence[str] = (), near: Near | None = None) -> frozenset[str]:
-        """The images that meet all conditions."""
-        return self._read_attributes().choose(filters.parse(where, near))
+    def filter_images(self, filters: Sequence[Filter]) -> frozenset[str]:
+        """The images that meet all filters."""
+        return self._read_attributes().choose(filters)
 
     def attributes(self) -> tuple[AttributeSummary, ...]:
         """What may be filtered by: names with their kind and common values."""
@@ -136,6 +110,11 @@ class View:
         """Every patch of an image, or of a region of it, encoded now; None where that cannot be done."""
         (record,) = self._reader.metadata([name])
         return self._encoding.look_at(record, region)
+
+    def sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Width and height of the originals, of those images that the collection holds."""
+        held = [name for name in ids if name in self._reader.stamps]
+        return {record.id: record.size for record in self._reader.metadata(held)} if held else {}
 
     def searcher(self, branch: int, choice: Choice | None = None, *, whole: bool = False) -> Searcher:
         """An index over the stored rows of one branch, made when missing; None: the one that the recipe names.
@@ -163,28 +142,13 @@ class View:
                 self._pipeline = build_pipeline(self.recipe, self._indexes.spaces, self, self._calibration)
             return self._pipeline
 
-    def _prepare(
-        self, image: Image | Query, k: int, box: Box | None, where: Sequence[str], near: Near | None
-    ) -> tuple[Query, frozenset[str] | None]:
-        check_count(k)
-        chosen = filters.parse(where, near)
-        if isinstance(image, Query) and box is not None:
-            raise InputError("the query is encoded already", expected="no box", actual=str(box), fix="encode the box")
-        query = image if isinstance(image, Query) else self._encoding.encode_query(image, box)
-        return query, self._read_attributes().choose(chosen) if chosen else None
+    def _filter(self, request: SearchRequest) -> frozenset[str] | None:
+        return self.filter_images(request.filters) if request.filters else None
 
     def _answer(self, query: Query, ranking: Ranking, stage: Stage) -> Answer:
-        likely = list_best(ranking)  # more of them than hits, where few were asked for
-        records = {record.id: record for record in self._reader.metadata(list({*ranking.ids, *likely}))}
-        position = estimate_position(ranking, read_positions(records[name] for name in likely))
-        return make_answer(query, ranking, records, position, self._explainer(query), stage)
-
-    def _explainer(self, query: Query) -> TokenExplainer | None:
         branch = self._encoding.patch_branch
-        return None if branch is None else TokenExplainer(query, branch, self._reader, self.patches)
-
-    def sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-        return {record.id: record.size for record in self._reader.metadata(ids)} if ids else {}
+        explainer = None if branch is None else TokenExplainer(query, branch, self._reader, self.patches)
+        return make_answer(query, ranking, self._reader.metadata, explainer, stage)
 
     def _read_attributes(self) -> AttributeTable:
         with self._reading:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.types import Ranking
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
@@ -132,7 +132,7 @@ def load(path: Path) -> list[Calibration]:
 
 
 def save(calibrations: Sequence[Calibration], path: Path) -> None:
-    with write_whole(path) as temporary:
+    with write_atomic(path) as temporary:
         temporary.write_text(json.dumps([asdict(entry) for entry in calibrations], indent=1) + "\n", encoding="utf-8")
 
 

@@ -30,6 +30,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+Near = tuple[float, float, float]  # latitude, longitude, metres
 CONDITION = re.compile(r"\s*([^!<>=\s][^!<>=]*?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
@@ -67,7 +68,7 @@ class Circle:
 Filter = Condition | Circle
 
 
-def parse(where: Sequence[str] = (), near: tuple[float, float, float] | None = None) -> tuple[Filter, ...]:
+def parse(where: Sequence[str] = (), near: Near | None = None) -> tuple[Filter, ...]:
     """Filters from conditions and from (lat, lon, metres)."""
     filters: list[Filter] = []
     for text in where:

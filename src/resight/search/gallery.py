@@ -1,9 +1,10 @@
-"""A gallery that knows no other images than those that take part in a search.
+"""The Gallery: what rerankers and boxes may read of a collection, whole or filtered.
 
-A reranker that asks an index anew would otherwise bring back what a filter has left out.
+In: a collection's state, and the ids that pass a filter. Out: the same interface over these images alone. Without it, a
+reranker that searches the index a second time would bring back what the filter has left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,14 +13,12 @@ from resight.types import Box, Choice, Descriptors, Positions, Ranking
 
 
 class Gallery(Protocol):
-    """What a reranker may read of the collection."""
-
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         """The rows of these images, in this order, a few images at a time."""
         ...
 
     def searcher(self, branch: int, choice: Choice | None) -> Searcher:
-        """An index of the rows of a branch, made when it is not there; None: the branch's own."""
+        """An index over the rows of a branch, built if missing; None: the one that the recipe names."""
         ...
 
     def positions(self) -> Positions:
@@ -27,28 +26,29 @@ class Gallery(Protocol):
         ...
 
     def patches(self, name: str, region: Box | None) -> Descriptors | None:
-        """Every patch of an image, or of a region of it, encoded now; None where that cannot be done."""
+        """Every patch of an image or of a region of it, encoded now; None if its file is gone or has changed."""
+        ...
+
+    def sizes(self, ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        """Width and height of the originals; an image whose rows cannot be read is left out."""
         ...
 
 
-def restrict(gallery: Gallery, allowed: frozenset[str] | None) -> Gallery:
-    """The gallery itself where all images are allowed."""
-    return gallery if allowed is None else RestrictedGallery(gallery, allowed)
+def filter_gallery(gallery: Gallery, allowed: frozenset[str] | None) -> Gallery:
+    """The gallery of the allowed images; None allows all."""
+    return gallery if allowed is None else FilteredGallery(gallery, allowed)
 
 
 @dataclass(frozen=True)
-class RestrictedGallery:
+class FilteredGallery:
     gallery: Gallery
     allowed: frozenset[str]
 
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         return self.gallery.descriptors(branch, ids)
 
-    def patches(self, name: str, region: Box | None) -> Descriptors | None:
-        return self.gallery.patches(name, region)
-
     def searcher(self, branch: int, choice: Choice | None) -> Searcher:
-        return RestrictedSearcher(self.gallery.searcher(branch, choice), self.allowed)
+        return FilteredSearcher(self.gallery.searcher(branch, choice), self.allowed)
 
     def positions(self) -> Positions:
         known = self.gallery.positions()
@@ -56,9 +56,15 @@ class RestrictedGallery:
         ids = tuple(known.ids[row] for row in rows)
         return Positions(ids, known.lats[rows], known.lons[rows], known.headings[rows])
 
+    def patches(self, name: str, region: Box | None) -> Descriptors | None:
+        return self.gallery.patches(name, region)
+
+    def sizes(self, ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        return self.gallery.sizes(ids)
+
 
 @dataclass(frozen=True)
-class RestrictedSearcher:
+class FilteredSearcher:
     searcher: Searcher
     allowed: frozenset[str]
 

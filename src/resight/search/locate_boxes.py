@@ -19,7 +19,7 @@ best. Where images are cut into regions, the one that won, or what a closer look
 `located_by` tells which it was: "homography", "points", "tokens" or "region".
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -162,22 +162,20 @@ def _overlap(spans: FloatArray, cells: int, length: int) -> FloatArray:
 BY_TOKENS = 30
 DECIMALS = 3  # of a pixel: the last bits of a fitted transform depend on where its points lie in memory
 
-Sizes = Callable[[Sequence[str]], Mapping[str, tuple[int, int]]]  # ids → width, height of the originals
 
-
-def locate(query: Query, ranking: Ranking, gallery: Gallery, sizes: Sizes, by_tokens: int = BY_TOKENS) -> Ranking:
+def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY_TOKENS) -> Ranking:
     """`by_tokens` of the first answers get a box from their tokens, which have to be read for it."""
     branch = find_token_branch(query)
     matched = [name for name in ranking.ids if name in ranking.matches]
     rest = [name for name in ranking.ids[:by_tokens] if branch is not None and name not in ranking.boxes]
-    known = sizes(list(dict.fromkeys([*matched, *rest])))
+    known = gallery.sizes(list(dict.fromkeys([*matched, *rest])))
     boxes: dict[str, Box] = {}
     origins: dict[str, str] = {}
-    for name in matched:
+    for name in filter(known.__contains__, matched):
         if (box := find_box(ranking.matches[name], query.outline, known[name])) is not None:
             boxes[name] = box
             origins[name] = "homography" if ranking.matches[name].model == "homography" else "points"
-    left = [name for name in rest if name not in boxes]
+    left = [name for name in rest if name in known and name not in boxes]
     if branch is not None and left:
         for image in split(gallery.descriptors(branch, left)):
             tokens = match_tokens(query.descriptors[branch], image)

@@ -1,6 +1,9 @@
 """One search, from the encoded query to located answers:
 
-shortlist (fused) → rerank (verify …) → calibrate → locate
+shortlist      every branch searches its index, and their scores are fused
+rerank         each reranker looks more closely at the best candidates: geometry, late interaction, …
+calibrate      what speaks for an image becomes the probability that it shows the very same instance
+locate         the box of the instance in each of the k answers
 """
 
 import time
@@ -12,8 +15,8 @@ from resight.search.calibration import Calibration
 from resight.search.fusions import Fusion
 from resight.search.fusions.robust_zscore import USUAL
 from resight.search.fusions.score import Score
-from resight.search.gallery import Gallery, restrict
-from resight.search.locate_boxes import BY_TOKENS, Sizes, locate
+from resight.search.gallery import Gallery, filter_gallery
+from resight.search.locate_boxes import BY_TOKENS, locate
 from resight.search.rerankers import Reranker
 from resight.search.shortlist import Shortlister, shortlist
 from resight.types import Query, Ranking
@@ -21,11 +24,12 @@ from resight.types import Query, Ranking
 
 @dataclass(frozen=True)
 class Pipeline:
+    """The stages of a recipe's search, and the images that they search."""
+
     shortlisters: tuple[Shortlister, ...]
     rerankers: tuple[Reranker, ...]
     calibration: Calibration | None
     gallery: Gallery
-    sizes: Sizes
     fusion: Fusion = field(default_factory=Score)
 
 
@@ -40,28 +44,28 @@ def search(
 def search_in_stages(
     query: Query, pipeline: Pipeline, k: int, allowed: frozenset[str] | None = None, by_tokens: int = BY_TOKENS
 ) -> Iterator[Ranking]:
-    """First the k best of the shortlist as it is, then the answer."""
+    """First the k best of the shortlist, then the answer."""
     clock = _Clock()
     ranking = shortlist(query, pipeline.shortlisters, pipeline.fusion, choose_depth(pipeline, k), allowed)
-    clock.note("shortlist")
+    clock.record("shortlist")
     yield replace(_cut(ranking, k), seconds=dict(clock.seconds))
 
-    clock.go_on()
-    gallery = restrict(pipeline.gallery, allowed)
+    clock.resume()
+    gallery = filter_gallery(pipeline.gallery, allowed)
     for reranker in pipeline.rerankers:
         ranking = reranker.rerank(query, ranking, gallery)
-        clock.note(type(reranker).__name__.lower())
+        clock.record(type(reranker).__name__.lower())
 
     ranking = calibrations.apply(ranking, pipeline.calibration)
-    ranking = locate(query, _cut(ranking, k), pipeline.gallery, pipeline.sizes, by_tokens)
-    clock.note("locate")
+    ranking = locate(query, _cut(ranking, k), gallery, by_tokens)
+    clock.record("locate")
     yield replace(ranking, seconds=clock.seconds)
 
 
 def choose_depth(pipeline: Pipeline, k: int) -> int:
-    """How many candidates the shortlist gives: at least as many as `standout` and every reranker look at.
+    """How long the shortlist is: as many images as the robust z-score and every reranker look at, at least.
 
-    So what an image scores does not depend on how many were asked for.
+    So the score of an image does not depend on k.
     """
     return max([k, USUAL, *(reranker.candidates for reranker in pipeline.rerankers)])
 
@@ -75,11 +79,11 @@ class _Clock:
         self.seconds: dict[str, float] = {}
         self._last = time.perf_counter()
 
-    def note(self, stage: str) -> None:
+    def record(self, stage: str) -> None:
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
 
-    def go_on(self) -> None:
-        """Whoever reads the stages one by one may take a while in between."""
+    def resume(self) -> None:
+        """After a pause that the caller takes between two stages, which does not count."""
         self._last = time.perf_counter()

@@ -31,6 +31,9 @@ class FakeGallery:
     def searcher(self, branch: int, choice: Choice) -> Searcher:  # noqa: ARG002 - as every gallery
         raise AssertionError("an index is not needed to locate")
 
+    def sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+        return dict.fromkeys(ids, SIZE)
+
 
 NO_TOKENS = FakeGallery()  # reading from it would be an error: the query has no branch 1
 
@@ -85,7 +88,7 @@ def test_images_with_a_match_get_a_box_and_the_others_keep_theirs():
         boxes={"a": (1, 1, 2, 2), "b": (3, 3, 4, 4)},
         matches={"a": make_match(shift(5, 5)), "c": make_match(shift(500, 0)), "d": make_match(np.eye(3))},
     )
-    located = locate(query, ranking, NO_TOKENS, lambda ids: dict.fromkeys(ids, SIZE))
+    located = locate(query, ranking, NO_TOKENS)
     assert located.boxes == {"a": (5, 5, 55, 55), "b": (3, 3, 4, 4), "d": (0, 0, 50, 50)}
     assert located.ids == ranking.ids
     assert ranking.boxes["a"] == (1, 1, 2, 2)
@@ -95,7 +98,7 @@ def ask_tokens(ranking: Ranking, gallery: FakeGallery) -> Ranking:
     """A query whose second branch has one token, which is that of the right half of every image."""
     tokens = Descriptors(("q",), EYE[1:2], np.zeros(1, np.int32), boxes=np.array([[0, 0, 50, 50]], np.float32))
     query = Query("q", (50, 50), (0, 0, 50, 50), (global_rows("q", [[1]]), tokens))
-    return locate(query, ranking, gallery, lambda ids: dict.fromkeys(ids, SIZE))
+    return locate(query, ranking, gallery)
 
 
 def test_without_a_match_the_box_is_the_area_that_the_tokens_support_best():

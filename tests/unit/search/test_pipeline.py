@@ -45,7 +45,16 @@ class Promote:
         return replace(ranking, ids=ids, signals=signals, matches={**ranking.matches, self.name: match})
 
 
-class NoGallery:
+@dataclass(frozen=True)
+class SizesOnly:
+    """A gallery of sizes: nothing else of it may be read."""
+
+    log: list
+
+    def sizes(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+        self.log.append(("sizes", tuple(ids)))
+        return dict.fromkeys(ids, (100, 80))
+
     def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
         raise AssertionError(f"nobody should read branch {branch} of {ids}")
 
@@ -54,13 +63,8 @@ def make_pipeline(
     scores: Mapping[str, float], rerankers: tuple = (), log: list | None = None, **changes: object
 ) -> Pipeline:
     log = [] if log is None else log
-
-    def sizes(ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-        log.append(("sizes", tuple(ids)))
-        return dict.fromkeys(ids, (100, 80))
-
     parts = (Shortlister("asmk", 0, 1.0, FakeSearcher(scores, log)),)
-    return replace(Pipeline(parts, rerankers, None, NoGallery(), sizes), **changes)
+    return replace(Pipeline(parts, rerankers, None, SizesOnly(log)), **changes)
 
 
 SCORES = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}

@@ -12,15 +12,15 @@ from typing import Annotated
 from fastapi import UploadFile
 from pydantic import BaseModel, ConfigDict, Field
 
-from resight.apps.cli.search import parse_numbers
-from resight.apps.service.error_responses import Refusal, refuse_unknown
-from resight.apps.service.executor import Place
-from resight.apps.service.serializers import Plain, explain_hit, tell_answer, tell_query
+from resight.apps.service.error_responses import ApiError, not_found
+from resight.apps.service.executor import Slot
+from resight.apps.service.serializers import JsonObject, serialize_answer, serialize_explanation, serialize_query
 from resight.apps.service.state import Found, Service
 from resight.collection import Answer, Collection
 from resight.collection.view import View
-from resight.errors import BoxError, CollectionError, ImageError, InputError
-from resight.search import filters
+from resight.errors import CollectionError, ImageError
+from resight.search.filters import Filter, parse
+from resight.search.request import SearchRequest, StoredImage, parse_box, parse_near
 from resight.types import Box, Picture, Query
 
 MOST_ANSWERS = 1000
@@ -69,36 +69,30 @@ class Question:
     data: bytes | None
     id: str | None
     box: Box | None
-    where: tuple[str, ...]
-    near: tuple[float, float, float] | None
+    filters: tuple[Filter, ...]
     k: int
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for questions with the same answer."""
         digest = None if self.data is None else hashlib.sha256(self.data).digest()
-        return self.collection, digest, self.id, self.box, self.where, self.near, self.k
+        return self.collection, digest, self.id, self.box, self.filters, self.k
 
 
 async def read_question(fields: SearchFields, collection: str) -> Question:
     if (fields.image is None) == (fields.id is None):
-        raise Refusal(
+        raise ApiError(
             422,
             "what to look for is not clear",
             expected="image (a file) or id (of a stored image), one of the two",
             actual="both" if fields.image else "neither",
             fix="send the field image",
         )
-    box = parse_numbers(fields.box, 4, "box", BoxError)
-    near = read_near(fields.near)
-    filters.parse(fields.where, near)
+    box = parse_box(fields.box, "box")
+    filters = parse(fields.where, parse_near(fields.near, "near"))
     data = await fields.image.read() if fields.image else None
     name = clean_name(fields.image.filename) if fields.image else fields.id or ""
-    return Question(collection, name, data, fields.id, box, tuple(fields.where), near, fields.k)
-
-
-def read_near(text: str | None) -> tuple[float, float, float] | None:
-    return parse_numbers(text, 3, "near", InputError)  # type: ignore[return-value]
+    return Question(collection, name, data, fields.id, box, filters, fields.k)
 
 
 def clean_name(name: str | None) -> str:
@@ -122,7 +116,7 @@ class Asked:
     read_seconds: float
 
 
-async def decode(service: Service, place: Place, question: Question, thumbnail: bool = False) -> Asked:
+async def decode(service: Service, place: Slot, question: Question, thumbnail: bool = False) -> Asked:
     collection = service.collections[question.collection]
     begin = time.monotonic()
     if question.data is None:
@@ -133,17 +127,18 @@ async def decode(service: Service, place: Place, question: Question, thumbnail: 
     return Asked(question, collection, upload.picture, upload.small, time.monotonic() - begin)
 
 
-def search(asked: Asked, service: Service, explain: bool) -> Plain:
+def search(asked: Asked, service: Service, explain: bool) -> JsonObject:
     """In a thread of the pool, as all that follows."""
     return tell(asked, service, *ask(asked, service), explain)
 
 
-def search_in_stages(asked: Asked, service: Service, explain: bool) -> Iterator[Plain]:
+def search_in_stages(asked: Asked, service: Service, explain: bool) -> Iterator[JsonObject]:
     """The lines of a stream: the query, the shortlist and the whole answer."""
     view = asked.collection.prepared()
-    query, question = make_query(asked, view), asked.question
-    yield {"event": "query", **tell_query(query, asked.thumbnail)}
-    for answer in view.ask_in_stages(query, question.k, where=question.where, near=question.near):
+    request, question = make_request(asked, view), asked.question
+    query = encode_query(request, view)
+    yield {"event": "query", **serialize_query(query, asked.thumbnail)}
+    for answer in view.ask_in_stages(request.with_query(query)):
         last = answer.stage == "verified"
         if last:
             service.answers.put(question.key, (view, answer))
@@ -152,58 +147,61 @@ def search_in_stages(asked: Asked, service: Service, explain: bool) -> Iterator[
 
 def ask(asked: Asked, service: Service) -> Found:
     view = asked.collection.prepared()
-    query, question = make_query(asked, view), asked.question
-    answer = view.ask(query, question.k, where=question.where, near=question.near)
-    service.answers.put(question.key, (view, answer))
+    request = make_request(asked, view)
+    answer = view.ask(request.with_query(encode_query(request, view)))
+    service.answers.put(asked.question.key, (view, answer))
     return view, answer
 
 
-def make_query(asked: Asked, view: View) -> Query:
+def make_request(asked: Asked, view: View) -> SearchRequest:
     question = asked.question
-    if asked.picture is not None:
-        return asked.collection.encode_query(asked.picture, question.box)
-    assert question.id is not None
-    record = view.find(question.id)
-    if record is None:
-        raise refuse_unknown("image", question.id[:80])
+    if question.id is not None and view.find(question.id) is None:
+        raise not_found("image", question.id[:80])
+    image = asked.picture or StoredImage(question.id or "")
+    return SearchRequest(image, question.k, question.box, question.filters)
+
+
+def encode_query(request: SearchRequest, view: View) -> Query:
     try:
-        return asked.collection.encode_query(record.ref, question.box) if question.box else view.stored_query(record.id)
+        return view.encode_query(request)
     except (ImageError, CollectionError) as error:
-        raise Refusal(
+        if not isinstance(request.image, StoredImage):
+            raise
+        raise ApiError(
             404,
             "the file of this image is gone or has changed",
             expected="the file that was added to the collection",
-            actual=question.id[:80],
+            actual=request.image.id[:80],
             fix="add the image again",
         ) from error
 
 
-def tell(asked: Asked, service: Service, view: View, answer: Answer, explain: bool = False) -> Plain:
+def tell(asked: Asked, service: Service, view: View, answer: Answer, explain: bool = False) -> JsonObject:
     """The whole answer of a search."""
-    told = tell_answer(answer, service.settings.show_paths)
+    told = serialize_answer(answer, service.settings.show_paths)
     explained = answer.hits[:EXPLAINED] if explain else ()
-    why = {hit.id: explain_hit(answer, hit) for hit in explained}
+    why = {hit.id: serialize_explanation(answer, hit) for hit in explained}
     return {
         "collection": asked.question.collection,
         "version": view.version,
         "images": len(view),
-        "query": tell_query(answer.query, asked.thumbnail),
+        "query": serialize_query(answer.query, asked.thumbnail),
         **told,
         "seconds": {"read": asked.read_seconds, **told["seconds"]},
         "why": why if explain else None,
     }
 
 
-async def explain(service: Service, place: Place, question: Question, wanted: str) -> Plain:
+async def explain(service: Service, place: Slot, question: Question, wanted: str) -> JsonObject:
     """Why one image was found; from the last answers of this process where they hold it, else searched again."""
     found = service.answers.get(question.key)
     asked = None if found else await decode(service, place, question)
 
-    def work() -> Plain:
+    def work() -> JsonObject:
         _, answer = found or ask(asked, service)  # type: ignore[arg-type]
         hit = next((hit for hit in answer.hits if hit.id == wanted), None)
         if hit is None:
-            raise refuse_unknown("answer", wanted[:80], "the id of one of the answers to the same search")
-        return explain_hit(answer, hit)
+            raise not_found("answer", wanted[:80], "the id of one of the answers to the same search")
+        return serialize_explanation(answer, hit)
 
     return await place.run(work)

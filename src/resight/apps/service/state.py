@@ -1,13 +1,8 @@
-"""The last answers of this process, so that "why" need not search again. What is missing here is worked out anew.
+"""The state that all routes share: the open collections, the threads and processes that work on them, and caches.
 
-The images of a collection in the order of their ids, a page at a time. The last lists asked for are kept.
-
-The thread that prepares what others have written, so that no search waits for an index.
-
-Searches go on with the state before until the new one is ready. What this process adds or deletes is prepared before it
-is told to be done; what another process writes is seen within a second or two.
-
-What all routes share: the collections, who works on them, and what is remembered between requests.
+`Service` builds all of it from the settings. A background thread prepares the newest state of each collection, so that
+no search waits for an index: searches use the previous state until then. They see this process's own writes at once,
+and those of other processes within a second or two.
 """
 
 import logging
@@ -15,51 +10,158 @@ import threading
 import time
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from resight.apps.service.decoding import DecoderPool
-from resight.apps.service.error_responses import refuse_unknown
-from resight.apps.service.executor import WorkerPool, limit_threads, step_back
-from resight.apps.service.jobs.worker import JobRunner
-from resight.apps.service.metrics import Metrics
+from resight.apps.service.decode_pool import DecodePool
+from resight.apps.service.error_responses import not_found
+from resight.apps.service.executor import SearchExecutor, limit_threads, lower_priority
+from resight.apps.service.jobs.worker import JobWorker
+from resight.apps.service.metrics import Metrics, measure_memory
 from resight.apps.service.settings import ServiceSettings
-from resight.apps.service.thumbnails import PictureCache
+from resight.apps.service.thumbnails import ThumbnailCache
 from resight.collection import Answer, Collection, open_collection
 from resight.collection.view import Near, View
 
-KEPT = 16  # each keeps the state of the collection that it was found in
-LIFETIME = 600.0  # seconds; the store forgets old states after an hour
-Found = tuple[View, Answer]
+log = logging.getLogger("resight.service")
+REFRESH_INTERVAL = 1.0  # seconds
+RESULTS = 16  # cached answers; each keeps its collection's state alive
+RESULT_LIFETIME = 600.0  # seconds; the store forgets old states after an hour
+LISTS = 8  # cached lists of ids per collection
+Result = tuple[View, Answer]
 
 
-class AnswerCache:
-    def __init__(self, size: int = KEPT, lifetime: float = LIFETIME) -> None:
+class Service:
+    """One instance per process. The app's lifespan calls `start` and `stop` once each."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.decode_pool = DecodePool(settings.workers, settings.max_pixels)
+        self.collections: Mapping[str, Collection] = {
+            name: open_collection(path, must_exist=True, engine=settings.engine, read=self.decode_pool.read)
+            for name, path in settings.collections.items()
+        }
+        self.executor = SearchExecutor(
+            settings.workers, settings.slots, settings.timeout, settings.threads, settings.threads_alone
+        )
+        writable = {} if settings.read_only else self.collections
+        self.jobs = JobWorker(
+            writable, count_idle_seconds=self.executor.count_idle_seconds, threads=settings.threads
+        )
+        self.refresher = Refresher(self.collections.values(), settings.threads, self.update_gauges)
+        self.results = ResultCache()
+        self.thumbnails = {name: ThumbnailCache(path) for name, path in settings.collections.items()}
+        self.paginators = {name: Paginator() for name in settings.collections}
+        self.stopping = threading.Event()  # set by the signal to stop: streams then end
+
+    def start(self) -> None:
+        """Load everything that the first request would otherwise wait for."""
+        self.decode_pool.start()
+        for collection in self.collections.values():
+            warm_up(collection)
+        self.refresher.start()
+        self.jobs.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.jobs.stop(self.settings.grace)
+        self.refresher.stop()
+        self.executor.close()
+        self.decode_pool.close()
+
+    def find_collection(self, name: str | None) -> tuple[str, Collection]:
+        """The collection of this name, or the first where none is given; a 404 for an unknown name."""
+        chosen = name or self.settings.default
+        if chosen not in self.collections:
+            raise not_found("collection", chosen[:80], f"one of {', '.join(self.collections)}")
+        return chosen, self.collections[chosen]
+
+    def count_images(self) -> int:
+        return sum(len(collection.view()) for collection in self.collections.values())
+
+    def update_gauges(self) -> None:
+        """Record the current load of this process."""
+        self.metrics.set(
+            {
+                "resight_searches_running": self.executor.running,
+                "resight_searches_waiting": self.executor.waiting,
+                "resight_decoders_replaced": self.decode_pool.replaced,
+                "resight_memory_bytes": measure_memory(),
+            }
+        )
+
+
+def warm_up(collection: Collection) -> None:
+    """Load the networks and open the indexes."""
+    _ = collection.query_side, collection.prepare()
+
+
+class Refresher:
+    """The thread that opens the newest state of each collection, and then calls `report`."""
+
+    def __init__(
+        self,
+        collections: Iterable[Collection],
+        threads: int = 1,
+        report: Callable[[], None] = lambda: None,
+        interval: float = REFRESH_INTERVAL,
+    ) -> None:
+        self._collections = tuple(collections)
+        self._threads = threads
+        self._report = report
+        self._interval = interval
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        limit_threads(self._threads)
+        lower_priority()
+        while not self._stopping.wait(self._interval):
+            for collection in self._collections:
+                try:
+                    collection.prepare()
+                    self._report()
+                except Exception:  # the thread must go on, or searches would see an old state for ever
+                    log.exception("cannot open the newest state of %s; the previous one stays in use", collection.path)
+
+
+class ResultCache:
+    """The last answers of this process, so that "why" need not search again."""
+
+    def __init__(self, size: int = RESULTS, lifetime: float = RESULT_LIFETIME) -> None:
         self._size = size
         self._lifetime = lifetime
         self._lock = threading.Lock()
-        self._answers: OrderedDict[Hashable, tuple[float, Found]] = OrderedDict()  # the oldest first
+        self._results: OrderedDict[Hashable, tuple[float, Result]] = OrderedDict()  # the oldest first
 
-    def get(self, question: Hashable) -> Found | None:
+    def get(self, key: Hashable) -> Result | None:
         with self._lock:
-            self._drop()
-            return self._answers[question][1] if question in self._answers else None
+            self._evict()
+            return self._results[key][1] if key in self._results else None
 
-    def put(self, question: Hashable, found: Found) -> None:
+    def put(self, key: Hashable, result: Result) -> None:
         with self._lock:
-            self._answers.pop(question, None)
-            self._answers[question] = time.monotonic(), found
-            self._drop()
+            self._results.pop(key, None)
+            self._results[key] = time.monotonic(), result
+            self._evict()
 
-    def _drop(self) -> None:
+    def _evict(self) -> None:
         oldest = time.monotonic() - self._lifetime
-        while self._answers and (len(self._answers) > self._size or next(iter(self._answers.values()))[0] < oldest):
-            self._answers.popitem(last=False)
+        while self._results and (len(self._results) > self._size or next(iter(self._results.values()))[0] < oldest):
+            self._results.popitem(last=False)
 
 
-KEPT_LISTING = 8
+class Paginator:
+    """Pages of a collection's image ids, in their order. It caches the last lists."""
 
-
-class Listing:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lists: OrderedDict[tuple[object, ...], list[str]] = OrderedDict()
@@ -67,7 +169,7 @@ class Listing:
     def page(
         self, view: View, where: Sequence[str], near: Near | None, after: str | None, limit: int
     ) -> tuple[list[str], str | None, int]:
-        """Ids of a page, the id that the next one comes after, and how many there are in all."""
+        """The ids of a page, the `after` of the next page, and the number of ids in total."""
         ids = self._find(view, tuple(where), near)
         begin = bisect_right(ids, after) if after is not None else 0
         chosen = ids[begin : begin + limit]
@@ -82,87 +184,6 @@ class Listing:
         ids = sorted(view.choose(where, near))
         with self._lock:
             self._lists[key] = ids
-            while len(self._lists) > KEPT_LISTING:
+            while len(self._lists) > LISTS:
                 self._lists.popitem(last=False)
         return ids
-
-
-log = logging.getLogger("resight.service")
-LOOK_EVERY = 1.0  # seconds
-
-
-class Watcher:
-    def __init__(self, collections: Iterable[Collection], threads: int = 1, look_every: float = LOOK_EVERY) -> None:
-        self._collections = tuple(collections)
-        self._threads = threads
-        self._look_every = look_every
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        limit_threads(self._threads)
-        step_back()
-        while not self._stopping.wait(self._look_every):
-            for collection in self._collections:
-                try:
-                    collection.prepare()
-                except Exception:  # a fault here must not end the thread: searches would see an old state for good
-                    log.exception("the newest state of %s cannot be opened: the one before serves", collection.path)
-
-
-class Service:
-    """One a process. `start` and `stop` are called once each, by the app's lifespan."""
-
-    def __init__(self, settings: ServiceSettings) -> None:
-        self.settings = settings
-        self.collections: Mapping[str, Collection] = {
-            name: open_collection(path, must_exist=True, engine=settings.engine)
-            for name, path in settings.collections.items()
-        }
-        self.pool = WorkerPool(
-            settings.workers, settings.places, settings.timeout, settings.threads, settings.threads_alone
-        )
-        self.decoders = DecoderPool(settings.workers, settings.max_pixels)
-        writable = {} if settings.read_only else self.collections
-        self.jobs = JobRunner(writable, count_quiet=self.pool.count_quiet, threads=settings.threads)
-        self.watcher = Watcher(self.collections.values(), settings.threads)
-        self.answers = AnswerCache()
-        self.pictures = {name: PictureCache(path) for name, path in settings.collections.items()}
-        self.listings = {name: Listing() for name in settings.collections}
-        self.metrics = Metrics(settings.processes)
-        self.stopping = threading.Event()  # set as soon as the signal to stop has come: streams end then
-
-    def start(self) -> None:
-        """Everything that the first request would otherwise wait for."""
-        self.decoders.start()
-        for collection in self.collections.values():
-            warm_up(collection)
-        self.watcher.start()
-        self.jobs.start()
-
-    def stop(self) -> None:
-        self.stopping.set()
-        self.jobs.stop(self.settings.grace)
-        self.watcher.stop()
-        self.pool.close()
-        self.decoders.close()
-
-    def find_collection(self, name: str | None) -> tuple[str, Collection]:
-        """By name, or the first where none is given; a 404 for a name that is not served."""
-        chosen = name or self.settings.default
-        if chosen not in self.collections:
-            raise refuse_unknown("collection", chosen[:80], f"one of {', '.join(self.collections)}")
-        return chosen, self.collections[chosen]
-
-
-def warm_up(collection: Collection) -> None:
-    """Load the networks and open the indexes."""
-    _ = collection.query_side, collection.prepare()

@@ -128,7 +128,7 @@ def _look_for(
     record: ImageRecord, train: Collection, k: int, class_attribute: str, left_out: frozenset[str]
 ) -> Iterator[Leak]:
     """By a search in the training images: the best k but for those that are left out."""
-    answer = train.view().ask(train.encode_query(record.ref), k + min(len(left_out), MOST_LEFT_OUT))
+    answer = train.ask(record.ref, k + min(len(left_out), MOST_LEFT_OUT))
     hits = [hit for hit in answer.hits if hit.id not in left_out][:k]
     doubts = find_doubts(hits, answer.ranking.matches, class_attribute)
     for hit in hits:

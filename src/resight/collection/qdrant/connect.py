@@ -11,12 +11,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from resight.errors import CollectionError, InputError
-from resight.index.qdrant_backend.backend import Place, load_kind
+from resight.index.qdrant_backend.backend import Backend, load_kind
 
 LOCAL_FILE, EDGE_FILE = "meta.json", "edge_config.json"
 
 
-def open_engine(engine: str, usual_name: str) -> Place:
+def open_engine(engine: str, usual_name: str) -> Backend:
     """The export that `--engine` names; it has to be there."""
     rest = engine.removeprefix("qdrant:")
     if rest.startswith("//"):
@@ -38,13 +38,13 @@ def open_engine(engine: str, usual_name: str) -> Place:
     )
 
 
-def open_server(url: str, name: str) -> Place:
-    place: Place = load_kind("client").open_server(url, check_name(name))
+def open_server(url: str, name: str) -> Backend:
+    place: Backend = load_kind("client").open_server(url, check_name(name))
     return place
 
 
-def open_folder(folder: Path, name: str, *, edge: bool) -> Place:
-    place: Place
+def open_folder(folder: Path, name: str, *, edge: bool) -> Backend:
+    place: Backend
     if edge:
         place = load_kind("edge").open_edge(folder / check_name(name))
     else:

@@ -1,136 +1,106 @@
-"""A search whose shortlist and order are Qdrant's: encoded here, answered there.
+"""A search whose shortlist comes from an export in Qdrant; all other stages are those of every search.
 
-    query → `global` → the S best by it, by a graph (prefetch) → `tokens` → the k best by MaxSim → Answer
+    query → `global` → the S best by it, by a graph (prefetch) → `tokens` → the best by MaxSim → ordinary pipeline
 
-The answer is made of what the export knows. Boxes come from the tokens that the collection stores, for answers that are
-still in it. Scores are those of resight: the mean over the query's tokens of the best dot product, or ⟨q, x⟩ where
-there are no tokens. The probability is that of the collection's calibration for this score alone, where it has one;
-after two stages there is none.
+In: a SearchRequest, and a collection with its export. Out: an Answer, made of what the export knows. `ExportSearcher`
+searches like an index: it hands filters to Qdrant as conditions, and gives resight's scores (the mean over the query's
+tokens of the best dot product, or ⟨q, x⟩ without tokens). Boxes come from the tokens that the collection stores, for
+answers that it still holds. The probability is that of the collection's calibration for this score alone, if there is
+one; after two stages there is none.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from resight.collection import CALIBRATION, Answer, Collection, Image, View
-from resight.collection.answer import check_count, make_answer
-from resight.collection.attributes import read_positions
+from resight.collection import CALIBRATION, Answer, Collection
+from resight.collection.answer import make_answer
 from resight.collection.qdrant.connect import name_export, open_engine
 from resight.collection.qdrant.export_plan import GLOBAL, TOKENS, Plan, check_spaces, make_plan, require_complete
 from resight.collection.qdrant.payload_filters import translate
 from resight.collection.qdrant.sync import read_record
-from resight.collection.view import Near
-from resight.index.qdrant_backend.backend import Ask, Found, Place
+from resight.index.qdrant_backend.backend import Ask, Backend
 from resight.search import calibration as calibrations
-from resight.search import filters
-from resight.search.fusions.robust_zscore import USUAL, robust_zscore
-from resight.search.locate_boxes import locate
-from resight.search.position import estimate_position, list_best
-from resight.types import Box, Query, Ranking
+from resight.search.pipeline import Pipeline, search
+from resight.search.request import SearchRequest
+from resight.search.shortlist import Shortlister
+from resight.store import ImageRecord
+from resight.types import Descriptors, FloatArray, Query, Ranking
 
 
-def ask_engine(
-    collection: Collection,
-    engine: str,
-    image: Image | Query,
-    k: int = 10,
-    *,
-    box: Box | None = None,
-    where: Sequence[str] = (),
-    near: Near | None = None,
-) -> Answer:
-    """`Collection.ask`, answered by the export that an engine such as "qdrant://127.0.0.1:6333/photos" names."""
-    place = open_engine(engine, name_export(collection.path))
+def ask_engine(collection: Collection, engine: str, request: SearchRequest) -> Answer:
+    """`Collection.ask`, with the export that an engine such as "qdrant://127.0.0.1:6333/photos" names."""
+    backend = open_engine(engine, name_export(collection.path))
     try:
-        return ask_export(collection, place, image, k, box=box, where=where, near=near)
+        return ask_export(collection, backend, request)
     finally:
-        place.close()
+        backend.close()
 
 
-def ask_export(
-    collection: Collection,
-    place: Place,
-    image: Image | Query,
-    k: int = 10,
-    *,
-    box: Box | None = None,
-    where: Sequence[str] = (),
-    near: Near | None = None,
-) -> Answer:
-    """Like `ask_engine`, of a place that stays open."""
-    check_count(k)
-    plan = require_complete(place)
-    check_spaces(plan, make_plan(collection), place)
-    condition = translate(filters.parse(where, near), plan.kinds)
-    query = image if isinstance(image, Query) else collection.encode_query(image, box)
-    start = time.perf_counter()
-    found = _find(place, plan, query, k if plan.two_stages else max(k, USUAL), condition)
-    seconds = {"qdrant": time.perf_counter() - start}
-    return _answer(collection, plan, query, found, k, seconds)
-
-
-def _find(place: Place, plan: Plan, query: Query, limit: int, condition: object) -> list[Found]:
-    """Best first, equal scores by id, scores as resight has them; nothing where the query has nothing to compare."""
-    own = None if plan.global_branch is None else query.descriptors[plan.global_branch]
-    tokens = None if plan.tokens_branch is None else query.descriptors[plan.tokens_branch]
-    whole = plan.make_global((own, tokens))
-    if whole is None:
-        return []
-    share = 1.0
-    if tokens is None:
-        ask = Ask(GLOBAL, whole, limit, exact=False)
-    elif not len(tokens):
-        return []
-    else:
-        first = Ask(GLOBAL, whole, max(plan.shortlist, limit), exact=False)
-        ask = Ask(TOKENS, np.asarray(tokens.vectors, np.float32), limit, first=first)
-        share = 1 / len(tokens)
-    found = place.query(ask, condition, payload=True)
-    found = [replace(point, score=point.score * share) for point in found]
-    return sorted(found, key=lambda point: (-point.score, point.payload["id"]))
-
-
-def _answer(
-    collection: Collection, plan: Plan, query: Query, found: Sequence[Found], k: int, seconds: dict[str, float]
-) -> Answer:
+def ask_export(collection: Collection, backend: Backend, request: SearchRequest) -> Answer:
+    """`ask_engine`, with an export that stays open."""
+    plan = require_complete(backend)
+    check_spaces(plan, make_plan(collection), backend)
+    condition = translate(request.filters, plan.kinds)
     view = collection.view()
-    records = {record.id: record for record in (read_record(point.payload) for point in found)}
-    ranking = replace(_rank(collection, plan, query, found), seconds=seconds)
-    likely = list_best(ranking)
-    position = estimate_position(ranking, read_positions(records[name] for name in likely))
-    ranking = replace(ranking, ids=ranking.ids[:k], scores=ranking.scores[:k])
-    return make_answer(query, _locate(query, ranking, view), records, position)
+    query = view.encode_query(request)
+    searcher = ExportSearcher(backend, plan, query, condition, request.k)
+    name, branch, calibration = _describe_score(collection, plan)
+    pipeline = Pipeline((Shortlister(name, branch, 1.0, searcher),), (), calibration, view)
+    return make_answer(query, search(query, pipeline, request.k), searcher.read)
 
 
-def _rank(collection: Collection, plan: Plan, query: Query, found: Sequence[Found]) -> Ranking:
-    scores = np.array([point.score for point in found], np.float32)
-    ids = tuple(str(point.payload["id"]) for point in found)
-    ranking = Ranking(query.id, ids, scores)
-    if plan.two_stages:
-        return replace(
-            ranking, signals={name: {"late": score} for name, score in zip(ids, scores.tolist(), strict=True)}
+class ExportSearcher:
+    """An export as the index of one search."""
+
+    def __init__(self, backend: Backend, plan: Plan, query: Query, condition: Any, k: int) -> None:
+        """`condition` is a `qdrant_client.models.Filter` or None; `k` answers are asked for."""
+        self._backend = backend
+        self._plan = plan
+        self._condition = condition
+        self._global = _make_global(plan, query)
+        self._k = k
+        self._records: dict[str, ImageRecord] = {}
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+        """Best first, equal scores by id; nothing if the query has nothing to compare."""
+        assert allowed is None, "the condition filters"
+        if self._global is None or not len(query):
+            return Ranking(query.ids[0], (), np.zeros(0, np.float32))
+        ask = Ask(GLOBAL, self._global, k, exact=False)
+        share = 1.0
+        if self._plan.tokens_branch is not None:
+            # Of two stages, the second orders no more images than the recipe says, or than are asked for.
+            depth = max(self._plan.shortlist, self._k if self._plan.two_stages else k)
+            ask = Ask(TOKENS, np.asarray(query.vectors, np.float32), k, first=replace(ask, limit=depth))
+            share = 1 / len(query)
+        found = self._backend.query(ask, self._condition, payload=True)
+        self._records = {point.payload["id"]: read_record(point.payload) for point in found}
+        best = sorted((-point.score * share, str(point.payload["id"])) for point in found)
+        return Ranking(
+            query.ids[0], tuple(name for _, name in best), np.array([-score for score, _ in best], np.float32)
         )
-    score_name, space = _name_score(collection, plan)
-    signals = {
-        name: {score_name: score, "standout": distance}
-        for name, score, distance in zip(ids, scores.tolist(), robust_zscore(scores).tolist(), strict=True)
-    }
-    calibration = calibrations.choose(["standout"], collection.home / CALIBRATION, {score_name: space})
-    return calibrations.apply(replace(ranking, signals=signals), calibration)
+
+    def read(self, ids: Sequence[str]) -> list[ImageRecord]:
+        """What the export knows of images that the search has found."""
+        return [self._records[name] for name in ids]
 
 
-def _name_score(collection: Collection, plan: Plan) -> tuple[str, str]:
-    """What the score of the one stage is called in resight's own search, and its space."""
+def _make_global(plan: Plan, query: Query) -> FloatArray | None:
+    branches = (plan.global_branch, plan.tokens_branch)
+    own, tokens = (None if branch is None else query.descriptors[branch] for branch in branches)
+    return plan.make_global((own, tokens))
+
+
+def _describe_score(collection: Collection, plan: Plan) -> tuple[str, int, calibrations.Calibration | None]:
+    """What the shortlist's score is called in resight's own search, the branch it compares, and its calibration."""
+    if plan.two_stages:
+        assert plan.tokens_branch is not None
+        return "late", plan.tokens_branch, None
     branch = plan.tokens_branch if plan.global_branch is None else plan.global_branch
     assert branch is not None, "a plan has a branch"
     name = collection.recipe.branches[branch].descriptor.name
-    return name, plan.spaces[TOKENS if plan.global_branch is None else GLOBAL]
-
-
-def _locate(query: Query, ranking: Ranking, view: View) -> Ranking:
-    known = [place for place, name in enumerate(ranking.ids) if view.find(name) is not None]
-    some = replace(ranking, ids=tuple(ranking.ids[place] for place in known), scores=ranking.scores[known])
-    located = locate(query, some, view, view.sizes)
-    return replace(ranking, boxes=located.boxes, located_by=located.located_by)
+    space = plan.spaces[TOKENS if plan.global_branch is None else GLOBAL]
+    return name, branch, calibrations.choose(["standout"], collection.home / CALIBRATION, {name: space})

@@ -35,7 +35,7 @@ from resight.collection.qdrant.export_plan import (
 from resight.collection.qdrant.payload_filters import find_kind, list_fields, make_fields
 from resight.collection.view import View
 from resight.errors import CollectionError, SpaceMismatch
-from resight.index.qdrant_backend.backend import Payload, Place, Point, VectorLayout, batch_points
+from resight.index.qdrant_backend.backend import Payload, Backend, Point, VectorLayout, batch_points
 from resight.search.locate_boxes import split
 from resight.store import ImageRecord
 from resight.types import Descriptors, FloatArray
@@ -105,7 +105,7 @@ class ExportReport:
 
 
 def export(
-    collection: Collection, place: Place, shortlist: int | None = None, progress: Progress | None = None
+    collection: Collection, place: Backend, shortlist: int | None = None, progress: Progress | None = None
 ) -> ExportReport:
     """Everything that the newest state of the collection holds, and nothing else."""
     view, plan = collection.view(), make_plan(collection, shortlist)
@@ -133,7 +133,7 @@ def export(
     return ExportReport(place.where, len(prints), len(changed), len(gone), sizes, plan.meaning, plan.shortlist)
 
 
-def _claim(place: Place, plan: Plan, layout: Mapping[str, VectorLayout]) -> None:
+def _claim(place: Backend, plan: Plan, layout: Mapping[str, VectorLayout]) -> None:
     """A Qdrant collection that is ours to write to: made, if it is not there."""
     found = place.layout()
     if found is None:

@@ -8,7 +8,7 @@ from support.builders import global_rows
 from resight import topk
 from resight.errors import RecipeError
 from resight.search import rerankers
-from resight.search.gallery import restrict
+from resight.search.gallery import filter_gallery
 from resight.search.rerankers.expansion import expand
 from resight.types import Choice, Descriptors, FloatArray, Query, Ranking
 
@@ -44,7 +44,7 @@ class Plane:
 
 
 def ask(plane: Plane, depth: int, allowed: frozenset[str] | None = None, **settings: object) -> Ranking:
-    gallery = restrict(plane, allowed)
+    gallery = filter_gallery(plane, allowed)
     first = gallery.searcher(0, None).search(plane.query.descriptors[0], depth)
     ranking = Ranking("q", first.ids, first.scores)
     return rerankers.build("expansion", **settings).rerank(plane.query, ranking, gallery)

@@ -7,14 +7,15 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from resight.apps.service import schemas
-from resight.apps.service.error_responses import refuse_unknown
+from resight.apps.service.error_responses import not_found
 from resight.apps.service.routes.collections import Name
-from resight.apps.service.search import LONGEST_ID, read_near
-from resight.apps.service.serializers import Json, Plain, tell_record
+from resight.apps.service.search import LONGEST_ID
+from resight.apps.service.serializers import AsciiJSONResponse, JsonObject, serialize_record
 from resight.apps.service.state import Service
-from resight.apps.service.thumbnails import SIDES, round_up, tag
+from resight.apps.service.thumbnails import SIDES, round_up_side, tag
 from resight.collection import Collection
-from resight.search import filters
+from resight.search.filters import parse
+from resight.search.request import parse_near
 from resight.store import ImageRecord
 
 Id = Annotated[str, Query(max_length=LONGEST_ID, description="The id of an image.")]
@@ -36,24 +37,23 @@ def router(service: Service) -> APIRouter:
         after: Annotated[str | None, Query(max_length=LONGEST_ID, description="`next` of the page before.")] = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 60,
         collection: Name = None,
-    ) -> Json:
+    ) -> AsciiJSONResponse:
         """In the order of their ids."""
         name, chosen = service.find_collection(collection)
-        circle = read_near(near)
-        filters.parse(where or (), circle)
+        filters = parse(where or (), parse_near(near, "near"))
 
-        def work() -> Plain:
+        def work() -> JsonObject:
             view = chosen.view()
-            ids, following, total = service.listings[name].page(view, where or (), circle, after, limit)
-            records = [tell_record(record, service.settings.show_paths) for record in view.records(ids)] if ids else []
+            ids, following, total = service.listings[name].page(view, filters, after, limit)
+            records = [serialize_record(record, service.settings.show_paths) for record in view.records(ids)] if ids else []
             return {"images": records, "next": following, "total": total}
 
-        return Json(await run_sync(work))
+        return AsciiJSONResponse(await run_sync(work))
 
     @routes.get("/image", response_model=schemas.Record)
-    async def read_image(id: Id, collection: Name = None) -> Json:
+    async def read_image(id: Id, collection: Name = None) -> AsciiJSONResponse:
         _, chosen = service.find_collection(collection)
-        return Json(tell_record(await find_record(chosen, id), service.settings.show_paths))
+        return AsciiJSONResponse(serialize_record(await find_record(chosen, id), service.settings.show_paths))
 
     @routes.get(
         "/image/file", response_class=Response, responses={200: {"content": {"image/webp": {}, "image/jpeg": {}}}}
@@ -70,7 +70,7 @@ def router(service: Service) -> APIRouter:
         """The image re-encoded: without metadata unless they are asked for."""
         name, chosen = service.find_collection(collection)
         record = await find_record(chosen, id)
-        size, keep = round_up(side), metadata == "keep"
+        size, keep = round_up_side(side), metadata == "keep"
         headers = {"ETag": tag(record, size, keep), **UNCHANGED}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
@@ -84,5 +84,5 @@ async def find_record(collection: Collection, id: str) -> ImageRecord:
     """What is known of an image, or a 404."""
     record = await run_sync(lambda: collection.view().find(id))
     if record is None:
-        raise refuse_unknown("image", id[:80])
+        raise not_found("image", id[:80])
     return record
