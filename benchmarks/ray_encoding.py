@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import lancedb
+import lance
 import numpy as np
 
 from resight.collection import Collection, open_collection
@@ -75,7 +75,7 @@ def run(folder: Path, images: int, recipe: Recipe | str, spare: bool) -> dict[st
         finally:
             ray.shutdown()  # before its nodes are gone
         seconds = time.perf_counter() - started
-    rows = lancedb.connect(folder / "spread.resight").open_table("images").search().select(["id"]).to_arrow()
+    rows = lance.dataset(folder / "spread.resight" / "images.lance").to_table(columns=["id"])
     alone = open_collection(folder / "alone.resight", recipe)
     started = time.perf_counter()
     alone.add(folder / "photos")
@@ -188,10 +188,10 @@ def find_port() -> int:
 
 
 def describe_files(folder: Path) -> str:
-    table = lancedb.connect(folder).open_table("images")
-    named = table.stats()["fragment_stats"]["num_fragments"]
+    table = lance.dataset(folder / "images.lance")
+    named = len(table.get_fragments())
     there = len(list((folder / "images.lance" / "data").iterdir()))
-    return f"{there} on the disk, {named} named, {len(table.list_versions())} versions"
+    return f"{there} on the disk, {named} named, {len(table.versions())} versions"
 
 
 def fingerprint(collection: Collection) -> str:

@@ -151,7 +151,7 @@ def test_what_was_deleted_is_not_found_again(own: Path, view: Path) -> None:
 
 def test_help_needs_no_heavy_package() -> None:
     """A fresh Python: this one has imported them all."""
-    heavy = ("lancedb", "faiss", "cv2", "fastapi", "onnxruntime", "pyarrow", "PIL")
+    heavy = ("lance", "lancedb", "faiss", "cv2", "fastapi", "onnxruntime", "pyarrow", "scipy", "PIL")
     code = (
         "import sys, resight.apps.cli as cli\n"
         "for words in ([], ['search'], ['index'], ['eval'], ['demo'], ['plan']):\n"

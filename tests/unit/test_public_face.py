@@ -23,7 +23,7 @@ NAMES = [
     "load_recipe",
     "open",
 ]
-HEAVY = {"cv2", "faiss", "fastapi", "lancedb", "onnxruntime", "pyarrow", "torch"}
+HEAVY = {"cv2", "faiss", "fastapi", "lance", "lancedb", "onnxruntime", "pyarrow", "scipy", "torch"}
 
 
 def test_the_public_names_are_these():

@@ -23,7 +23,7 @@ from resight.evaluate.statistics.reliability import auc
 from resight.evaluate.statistics.tests import bootstrap_interval
 from resight.evaluate.table import Table
 
-ALWAYS = ("resight", "numpy", "onnxruntime", "faiss-cpu", "lancedb", "opencv-python-headless")
+ALWAYS = ("resight", "numpy", "onnxruntime", "faiss-cpu", "pylance", "opencv-python-headless")
 IF_LOADED = {"torch": "torch", "timm": "timm", "transformers": "transformers"}  # module → distribution
 
 

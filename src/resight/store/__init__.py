@@ -1,10 +1,10 @@
-"""Where descriptors and metadata are kept, one folder a collection.
+"""Storage of descriptors and metadata, one folder per collection.
 
-In go `Record`s, one an image with the descriptors of every branch; out come `ImageRecord`s and `Descriptors`.
+In go `Record`s, one per image with the descriptors of every branch; out come `ImageRecord`s and `Descriptors`.
 
-A store shows the collection as it was when it was opened, last refreshed or last written to by this store; a snapshot
-and an iterator keep the state they started with. A snapshot may be read by many threads at once, a store by one.
-Whoever calls a `Writer` method holds the writer lock (resight.files.lock).
+A store shows the collection as it was when the store was opened, last refreshed or last written to; a snapshot and an
+iterator keep the state they started with. Many threads may read one snapshot at once; a store serves one thread.
+Callers of a `Writer` method hold the writer lock (resight.files.lock).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ KEEP = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Layout:
-    """What the vectors of one branch look like. With `space` given, rows of another space are refused."""
+    """Type and width of the vectors of one branch. With `space` given, the store refuses rows of another space."""
 
     dtype: str  # a numpy name: uint8, float16, float32, …
     dim: int
@@ -32,7 +32,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class ImageRecord:
-    """What is kept about an image beside its descriptors."""
+    """The metadata of an image."""
 
     id: str
     path: Path  # absolute
@@ -44,7 +44,7 @@ class ImageRecord:
 
     @property
     def ref(self) -> ImageRef:
-        """The image as it was given: a part of a picture has its box among the attributes."""
+        """The image as it was given; the attribute `box` marks a part of a picture."""
         box = self.attributes.get("box")
         sides = tuple(float(side) for side in box.split(",")) if isinstance(box, str) else ()
         return ImageRef(self.id, self.path, sides if len(sides) == 4 else None, self.attributes)
@@ -52,7 +52,7 @@ class ImageRecord:
 
 @dataclass(frozen=True)
 class Record:
-    """One image as it is written: `descriptors[b]` holds the rows of branch b, of this image alone."""
+    """An image to write; `descriptors[b]` holds its rows of branch b, and of no other image."""
 
     image: ImageRecord
     descriptors: tuple[Descriptors, ...]
@@ -60,10 +60,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Images that were written apart: on the disk, but no part of the collection before they are committed."""
+    """Images in files of their own, which join the collection when they are committed."""
 
     ids: tuple[str, ...]
-    files: tuple[str, ...]  # what the store needs to find them, as JSON
+    files: tuple[str, ...]  # one JSON description per file, for the store
 
 
 class Reader(Protocol):
@@ -71,7 +71,7 @@ class Reader(Protocol):
 
     @property
     def layout(self) -> tuple[Layout, ...]:
-        """One a branch."""
+        """One per branch."""
 
     @property
     def version(self) -> int:
@@ -79,68 +79,68 @@ class Reader(Protocol):
 
     @property
     def stamps(self) -> Mapping[str, int]:
-        """id → number, of every image; as long as both stay, so does all that is stored of the image.
+        """A number per image id. While the number stays the same, so does everything stored of the image.
 
-        A number may also change where the content did not: compaction moves images.
+        The number may change although the content does not: compaction moves images.
         """
 
     def __len__(self) -> int:
         """The number of images."""
 
     def metadata(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
-        """All images, or those asked for in the order asked; an id that is not there is a CollectionError."""
+        """All images, or those of `ids` in that order; an unknown id is a CollectionError."""
 
     def descriptors(
         self, branch: int, ids: Sequence[str] | None = None, *, fields: Sequence[Field] = FIELDS, batch: int = 256
     ) -> Iterator[Descriptors]:
         """Rows of one branch, `batch` images at a time; images and their order as in `metadata`.
 
-        Of the optional parts only `fields` are read; the others, and those that a store made before there was such a
-        part cannot hold, are None.
+        The store reads only `fields` of the optional parts. The others are None, as are parts that a collection of an
+        earlier version cannot hold.
         """
 
 
 class Writer(Protocol):
     def write(self, records: Sequence[Record]) -> None:
-        """Store all of the records or none; an id that is there already is replaced."""
+        """Store all of the records or none; a record replaces the one with the same id."""
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Remove images; gives how many were there."""
+        """Remove images; returns how many of them were there."""
 
     @property
     def is_scattered(self) -> bool:
-        """Whether so many small files have come together, one a write, that it is time to compact."""
+        """Whether writes have left so many small files that it is time to compact."""
 
     def compact(self, keep: timedelta = KEEP) -> None:
         """Merge small files, and free the space of states that were replaced more than `keep` ago.
 
-        A process that still reads such a state gets a CollectionError; nothing is lost if this is killed.
+        A process that still reads such a state gets a CollectionError. Killing a compaction loses nothing.
         """
 
 
 @runtime_checkable
 class SharedWriter(Protocol):
-    """What a store has besides where many processes may write at the same time, without the lock: apart."""
+    """A store to which many processes may write at the same time without the lock, each into files of its own."""
 
     def write_apart(self, records: Sequence[Record]) -> Fragment:
-        """Write the records where nobody sees them yet."""
+        """Write the records to files that no reader sees yet."""
 
     def commit(self, fragments: Sequence[Fragment]) -> None:
         """Make all of them part of the collection, or none, without copying them; no id may be there already."""
 
     def sweep(self, keep: timedelta = KEEP) -> None:
-        """Remove what was written apart and never committed; as for `compact`, states older than `keep` go too."""
+        """Remove files that were never committed and, like `compact`, states older than `keep`."""
 
 
 class Store(Reader, Writer, Protocol):
     def refresh(self) -> bool:
-        """Go to the newest state of the collection; true when another store had changed it."""
+        """Move to the newest state of the collection; true if another store has changed it."""
 
     def snapshot(self) -> Reader:
-        """The state that this store shows now, for good."""
+        """The state that this store shows now; it never changes."""
 
 
 def build(name: str, *, folder: Path, layout: Sequence[Layout] = (), **settings: Any) -> Store:
-    """The store in `folder`. With a `layout` it is created when missing; without, it has to be there."""
+    """The store in `folder`. With a `layout`, a missing one is created; without, it is a CollectionError."""
     settings = {"folder": folder, "layout": tuple(layout), **settings}
     return cast(Store, plugins.load(__name__, name, settings))

@@ -1,8 +1,8 @@
-"""A collection in one LanceDB table `images`: one row an image, so one commit stores an image with all its descriptors.
+"""A collection in one Lance table: one row per image, so one commit stores an image with all its descriptors.
 
 In go Records, out come ImageRecords and Descriptors. A commit adds files and never changes one, so a process that is
-killed leaves the state of the last commit. What is read is read from one version of the table: rows/snapshot.py. The
-folder may lie in an object store, which LanceDB reaches by itself (s3:// with the AWS_… variables).
+killed leaves the state of the last commit. All reading goes through a snapshot of one version (`_snapshot`). The folder
+may lie in an object store, which Lance reaches by itself (s3:// with the AWS_… variables).
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -12,18 +12,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import lancedb
+import lance
 
 from resight.errors import CollectionError, SpaceMismatch, StorageError
 from resight.files.remote import is_remote, to_url
 from resight.store import FIELDS, KEEP, Field, Fragment, ImageRecord, Layout, Record
-from resight.store.rows.arrow import encode, make_schema, read_layout
-from resight.store.rows.fragments import commit_fragments, remove_uncommitted, write_fragments
-from resight.store.rows.snapshot import TABLE, Snapshot, split, take_snapshot, tell_unreadable
+from resight.store._arrow import encode, make_schema, read_layout
+from resight.store._fragments import commit_fragments, write_fragments
+from resight.store._snapshot import TABLE, Snapshot, locate_table, report_unreadable, split, summarise, take_snapshot
 from resight.types import Descriptors
 
 DELETED_AT_ONCE = 5000
-COMPACTING = timedelta(minutes=10)  # it may take: what is old enough at its end need not have been at its beginning
+COMPACTING = timedelta(minutes=10)  # longest compaction: a state may reach the age to go while it runs
 FILES, FILE_BYTES = 64, 16 << 20  # files that a table may have, or bytes for each file of a large one
 FULL = ("No space left", "os error 28", "quota exceeded", "os error 122")
 
@@ -35,23 +35,19 @@ class Config:
 
 
 def build(config: Config) -> "LanceStore":
-    if is_remote(config.folder):
-        database = _connect_remote(to_url(config.folder))
-        return LanceStore(database, _open_table(database, config), config.folder)
-    with _writing():
-        if config.layout:
-            config.folder.mkdir(parents=True, exist_ok=True)
-    if not config.folder.is_dir():  # LanceDB would make it, and a mistyped path would leave an empty folder behind
-        raise _missing(config.folder)
-    database = lancedb.connect(config.folder)
-    return LanceStore(database, _open_table(database, config), config.folder)
+    if not is_remote(config.folder):
+        with _writing():
+            if config.layout:
+                config.folder.mkdir(parents=True, exist_ok=True)
+        if not config.folder.is_dir():
+            raise _missing(config.folder)
+    return LanceStore(_open_table(config), config.folder)
 
 
 class LanceStore:
-    def __init__(self, database: Any, table: Any, folder: Path) -> None:
+    def __init__(self, table: Any, folder: Path) -> None:
         self._folder = folder
-        self._database = database
-        self._table = table
+        self._table = table  # a Lance dataset; its methods move it to the version that they write
         self._snapshot: Snapshot | None = None
         self._known: tuple[int, set[str]] | None = None  # version and its ids, so that a write need not read them
         self.layout = read_layout(table.schema)
@@ -69,7 +65,7 @@ class LanceStore:
 
     def snapshot(self) -> Snapshot:
         if self._snapshot is None:
-            self._snapshot = take_snapshot(self._database, self._table.version)
+            self._snapshot = take_snapshot(self._folder, self.version, self._table.session())
         return self._snapshot
 
     def metadata(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
@@ -81,9 +77,9 @@ class LanceStore:
         return self.snapshot().descriptors(branch, ids, fields=fields, batch=batch)
 
     def refresh(self) -> bool:
-        before = self._table.version
+        before = self.version
         self._table.checkout_latest()
-        if self._table.version == before:
+        if self.version == before:
             return False
         self._snapshot = None
         return True
@@ -96,11 +92,11 @@ class LanceStore:
         known = self._catch_up()
         with self._changing():
             if known.isdisjoint(ids):
-                self._table.add(rows)
+                self._table.insert(rows)
             else:
                 self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
         known.update(ids)
-        self._known = self._table.version, known
+        self._known = self.version, known
 
     def write_apart(self, records: Sequence[Record]) -> Fragment:
         rows = encode(records, self.layout, self._table.schema)
@@ -113,15 +109,15 @@ class LanceStore:
         _refuse_twice(ids, known)
         with self._changing():
             files = [file for fragment in fragments for file in fragment.files]
-            commit_fragments(files, self._folder, self._table.version)
+            commit_fragments(files, self._folder, self.version)
             self._table.checkout_latest()
         known.update(ids)
-        self._known = self._table.version, known
+        self._known = self.version, known
 
     def sweep(self, keep: timedelta = KEEP) -> None:
         self.refresh()
         with self._changing():
-            remove_uncommitted(self._folder, self._find_age(keep))
+            self._clean_up(keep)
 
     def remove(self, ids: Sequence[str]) -> int:
         known = self._catch_up()
@@ -136,49 +132,49 @@ class LanceStore:
 
     @property
     def is_scattered(self) -> bool:
-        # Every snapshot opens every file, and compacting writes all of them anew: a large table bears more.
-        stats = self._table.stats()
-        files, most = stats["fragment_stats"]["num_fragments"], max(FILES, stats["total_bytes"] // FILE_BYTES)
-        return bool(files > most)
+        # Every snapshot opens every file, and compacting rewrites all of them: a large table may have more.
+        totals = self._table.get_version()["metadata"]
+        return int(totals["total_fragments"]) > max(FILES, int(totals["total_files_size"]) // FILE_BYTES)
 
     def compact(self, keep: timedelta = KEEP) -> None:
         self.refresh()
         with self._changing():
-            # The caller holds the writer lock: a file that no version names is what a killed write left behind.
-            # At zero LanceDB warns that readers of older versions will fail, which `Writer.compact` says already.
-            age = max(self._find_age(keep), timedelta(milliseconds=1))
-            self._table.optimize(cleanup_older_than=age, delete_unverified=True)
+            self._table.optimize.compact_files()
+            self._clean_up(keep)
 
-    def _find_age(self, keep: timedelta) -> timedelta:
-        written = [version["timestamp"].astimezone() for version in self._table.list_versions()]
-        return find_age(written, datetime.now().astimezone(), keep)
+    def _clean_up(self, keep: timedelta) -> None:
+        """Remove old states, and files that no state names: with the writer lock held, killed writes left them."""
+        written = [version["timestamp"].astimezone() for version in self._table.versions()]
+        age = find_age(written, datetime.now().astimezone(), keep)
+        # Lance takes an age of zero for none given.
+        self._table.cleanup_old_versions(max(age, timedelta(milliseconds=1)), delete_unverified=True)
 
     def _catch_up(self) -> set[str]:
         """The ids of the newest version; another process may have written since this store was opened."""
         self.refresh()
-        if self._known is None or self._known[0] != self._table.version:
-            self._known = self._table.version, set(self.snapshot().stamps)
+        if self._known is None or self._known[0] != self.version:
+            self._known = self.version, set(self.snapshot().stamps)
         return self._known[1]
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        self._snapshot = self._known = None  # before, since a commit that fails or is interrupted may have happened
+        self._snapshot = self._known = None  # before, because a commit that fails or is interrupted may have happened
         with _writing():
             yield
 
 
 def find_age(written: Sequence[datetime], now: datetime, keep: timedelta) -> timedelta:
-    """How old a state has to be to go, where all that were replaced within `keep` stay.
+    """The age from which a state may go, so that every state that was replaced within `keep` stays.
 
-    LanceDB counts from when a state was written. Of those that were written before `keep`, the last one was replaced
-    since, or is the present one: somebody may read it.
+    Lance counts from when a state was written. The last state written before `keep` was replaced since, or is the
+    present one: somebody may still read it.
     """
     before = [time for time in written if time <= now - keep]
     return now - max(before) + COMPACTING if keep and before else keep
 
 
 def _refuse_twice(ids: Sequence[str], known: Set[str]) -> None:
-    """Appended rows replace none, so that an image would be there twice."""
+    """A commit only appends, so it would store an image that is there already a second time."""
     seen: set[str] = set()
     for id in ids:
         if id in known or id in seen:
@@ -186,33 +182,21 @@ def _refuse_twice(ids: Sequence[str], known: Set[str]) -> None:
                 f"the image {id!r} is stored already",
                 expected="each image in one commit, and once",
                 actual=f"{id!r}, again",
-                fix="write images that are there already in the ordinary way, which replaces them",
+                fix="use the ordinary `write` for images that are there already: it replaces them",
             )
         seen.add(id)
 
 
-def _connect_remote(url: str) -> Any:
+def _open_table(config: Config) -> Any:
     try:
-        return lancedb.connect(url)
+        table = lance.dataset(locate_table(config.folder))
     except (ValueError, RuntimeError, OSError) as error:
-        raise StorageError(
-            f"{url} cannot be opened",
-            expected="a bucket that is there, and credentials that it accepts",
-            actual="there is no such bucket" if "NoSuchBucket" in str(error) else str(error).partition("\n")[0][:300],
-            fix="check its name and the AWS_… variables (AWS_ALLOW_HTTP=true where the store has no TLS)",
-        ) from error
-
-
-def _open_table(database: Any, config: Config) -> Any:
-    try:
-        table = database.open_table(TABLE)
-    except ValueError as error:  # what LanceDB raises for a table that is not there
+        if "was not found" not in str(error):
+            raise _explain_open(error, config.folder) from error
         if not config.layout:
             raise _missing(config.folder) from error
         with _writing():
-            return database.create_table(TABLE, schema=make_schema(config.layout))
-    except (RuntimeError, OSError) as error:
-        raise tell_unreadable(error) from error
+            return lance.write_dataset(make_schema(config.layout).empty_table(), locate_table(config.folder))
     layout = read_layout(table.schema)
     if config.layout not in ((), layout):
         raise SpaceMismatch(
@@ -233,7 +217,7 @@ def _writing() -> Iterator[None]:
         raise StorageError(
             "the disk is full" if full else "the collection cannot be written",
             expected="room for the new images" if full else "a folder that can be written to",
-            actual=str(error).partition("\n")[0],
+            actual=summarise(error),
             fix=("free some space" if full else "check the disk and the permissions")
             + " and do it again; nothing that was reported as stored is lost",
         ) from error
@@ -242,7 +226,19 @@ def _writing() -> Iterator[None]:
 def _missing(folder: Path) -> CollectionError:
     return CollectionError(
         f"there is no collection in {folder}",
-        expected=f"a folder that holds {TABLE}.lance",
+        expected=f"a folder that holds {TABLE}",
         actual="a folder without it" if folder.is_dir() else "no such folder",
         fix="check the path, or index images into it first",
+    )
+
+
+def _explain_open(error: Exception, folder: Path) -> CollectionError | StorageError:
+    """Damaged files, or an object store that refused a request or did not answer it."""
+    if not (is_remote(folder) and "Error performing" in str(error)):
+        return report_unreadable(error)
+    return StorageError(
+        f"{to_url(folder)} cannot be opened",
+        expected="a bucket that is there, and credentials that it accepts",
+        actual="there is no such bucket" if "NoSuchBucket" in str(error) else summarise(error)[:300],
+        fix="check its name and the AWS_… variables (AWS_ALLOW_HTTP=true where the store has no TLS)",
     )

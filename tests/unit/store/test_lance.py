@@ -1,4 +1,4 @@
-"""What holds for LanceDB in particular: kills, full disks, vanished files."""
+"""What holds for the Lance store in particular: kills, full disks, vanished files."""
 
 import os
 import shutil
@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import lancedb
+import lance as pylance
 import numpy as np
 import pytest
 
 from resight.errors import CollectionError, StorageError
 from resight.store import ImageRecord, Layout, Record, lance
+from resight.store._arrow import make_schema
 from resight.store.lance import COMPACTING, find_age
-from resight.store.rows.arrow import make_schema
 from resight.types import Descriptors
 
 LAYOUT = (Layout("uint8", 128),)
@@ -26,7 +26,7 @@ WRITER = """
 import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
-from test_store_lance import make, open_store
+from test_lance import make, open_store
 store, number = open_store(Path(sys.argv[1])), 0
 print("ready", flush=True)
 while True:
@@ -110,7 +110,6 @@ def test_a_full_disk_stops_the_write_and_loses_nothing(small_disk: Path) -> None
 
 
 def test_a_disk_that_is_filled_by_what_is_written_apart_keeps_the_collection(small_disk: Path) -> None:
-    pytest.importorskip("lance", reason="pylance is not installed: pip install 'resight[ray]'")
     kept = open_store(small_disk)
     kept.write([make("first")])
     with pytest.raises(StorageError, match="disk is full"):
@@ -131,14 +130,17 @@ class Refusing:
     def checkout_latest(self) -> None:
         pass
 
-    def add(self, _: object) -> None:
+    def insert(self, _: object) -> None:
         raise RuntimeError("lance error: Permission denied (os error 13)\nat line 5")
+
+    def session(self) -> None:
+        pass
 
 
 def test_a_disk_that_refuses_is_a_storage_error_in_one_line(tmp_path: Path) -> None:
-    readable = open_store(tmp_path)
+    open_store(tmp_path)
     with pytest.raises(StorageError, match="cannot be written") as caught:
-        lance.LanceStore(readable._database, Refusing(), tmp_path).write([make("a")])
+        lance.LanceStore(Refusing(), tmp_path).write([make("a")])
     assert caught.value.actual == "lance error: Permission denied (os error 13)"
 
 
@@ -180,7 +182,7 @@ def test_many_ids_are_removed_in_portions(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_table_from_before_tokens_kept_their_seeds_is_read_and_added_to(tmp_path: Path):
     schema = make_schema(LAYOUT)
     older = schema.remove(schema.get_field_index("b0_seeds"))
-    lancedb.connect(tmp_path).create_table(lance.TABLE, schema=older)
+    pylance.write_dataset(older.empty_table(), tmp_path / lance.TABLE)
     store = open_store(tmp_path)
     tokens = replace(make("a").descriptors[0], seeds=np.zeros((len(make("a").descriptors[0]), 4), np.float32))
     store.write([Record(make("a").image, (tokens,))])

@@ -1,14 +1,8 @@
-"""Layout ⇄ arrow schema: the columns of a table with one row an image.
+"""Records to rows of an arrow table, one row per image, and rows back to ImageRecords and Descriptors.
 
 Branch b has the columns b{b}_count, b{b}_vectors, b{b}_boxes, …: the bytes of C-contiguous arrays, null where the
-descriptor has no such part; a table made before there was such a part has no such column. The
-layout travels in the schema's metadata, so it is created together with the table.
-
-Rows of an arrow table → ImageRecords and Descriptors.
-
-`order` says which row of the table each image asked for is in: rows may come in any order, and serve more than once.
-
-Records → rows of an arrow table, each record checked against the table's layout first.
+descriptor lacks the part. A table that is older than a part lacks its columns. The schema's metadata holds the layout,
+so one commit creates both.
 """
 
 import json
@@ -26,9 +20,9 @@ from resight.files import remote
 from resight.store import FIELDS, Field, ImageRecord, Layout, Record
 from resight.types import Descriptors
 
-pa_schema: Any = pyarrow  # mypy does not see the names that it exports
+pa: Any = pyarrow  # mypy does not see the names that it exports
 LAYOUT_KEY = b"resight.layout"
-# Left to itself Lance packs SIFT rows by a fifth, and then reads them at half the speed and writes them at a quarter.
+# By default Lance packs SIFT rows by a fifth, then reads them at half the speed and writes them at a quarter.
 PLAIN = {b"lance-encoding:compression": b"none"}
 IMAGE_COLUMNS = ("id", "path", "sha256", "bytes", "modified_ns", "width", "height", "label", "lat", "lon", "attributes")
 FIELD_TYPES: dict[Field, tuple[type[Any], tuple[int, ...]]] = {  # dtype, and the shape after [n]
@@ -38,37 +32,26 @@ FIELD_TYPES: dict[Field, tuple[type[Any], tuple[int, ...]]] = {  # dtype, and th
     "words": (np.int32, ()),
     "seeds": (np.float32, (4,)),
 }
+SAME_RECIPE = "use the recipe that the collection was made with"
 
 
 def make_schema(layout: Sequence[Layout]) -> Any:
-    text, number = pa_schema.utf8(), pa_schema.int64()
-    image = (
-        text,
-        text,
-        text,
-        number,
-        number,
-        pa_schema.int32(),
-        pa_schema.int32(),
-        text,
-        pa_schema.float64(),
-        pa_schema.float64(),
-        text,
-    )
+    """The arrow schema of a table with these branches."""
+    text, integer, real = pa.utf8(), pa.int64(), pa.float64()
+    types = (text, text, text, integer, integer, pa.int32(), pa.int32(), text, real, real, text)
     fields = [
-        pa_schema.field(name, kind, nullable=name in ("label", "lat", "lon"))
-        for name, kind in zip(IMAGE_COLUMNS, image, strict=True)
+        pa.field(name, kind, nullable=name in ("label", "lat", "lon"))
+        for name, kind in zip(IMAGE_COLUMNS, types, strict=True)
     ]
     for branch in range(len(layout)):
-        fields.append(pa_schema.field(column(branch, "count"), pa_schema.int32(), nullable=False))
-        fields.append(
-            pa_schema.field(column(branch, "vectors"), pa_schema.large_binary(), nullable=False, metadata=PLAIN)
-        )
-        fields += [pa_schema.field(column(branch, name), pa_schema.large_binary(), metadata=PLAIN) for name in FIELDS]
-    return pa_schema.schema(fields, metadata={LAYOUT_KEY: json.dumps([asdict(part) for part in layout]).encode()})
+        fields.append(pa.field(column(branch, "count"), pa.int32(), nullable=False))
+        fields.append(pa.field(column(branch, "vectors"), pa.large_binary(), nullable=False, metadata=PLAIN))
+        fields += [pa.field(column(branch, name), pa.large_binary(), metadata=PLAIN) for name in FIELDS]
+    return pa.schema(fields, metadata={LAYOUT_KEY: json.dumps([asdict(part) for part in layout]).encode()})
 
 
 def read_layout(schema: Any) -> tuple[Layout, ...]:
+    """The layout that `make_schema` wrote."""
     return tuple(Layout(**part) for part in json.loads(schema.metadata[LAYOUT_KEY]))
 
 
@@ -76,7 +59,28 @@ def column(branch: int, part: str) -> str:
     return f"b{branch}_{part}"
 
 
+def encode(records: Sequence[Record], layout: Sequence[Layout], schema: Any) -> Any:
+    """The records as an arrow table of that schema; a record that does not fit the layout is an error."""
+    _check_ids(records)
+    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
+    for record in records:
+        _check_record(record, layout)
+        for name, value in (_encode_image(record.image) | _encode_descriptors(record.descriptors)).items():
+            if name in columns:  # an older table lacks the columns of newer parts
+                columns[name].append(value)
+    try:
+        return pa.table(columns, schema=schema)
+    except UnicodeEncodeError as error:
+        raise CollectionError(
+            "an id or a path is not valid text",
+            expected="a name that UTF-8 can hold",
+            actual=repr(error.object),
+            fix="rename the file",
+        ) from error
+
+
 def decode_images(rows: Any, order: NDArray[np.intp]) -> Iterator[ImageRecord]:
+    """One ImageRecord per entry of `order`, the row number of each image in the arrow table `rows`."""
     for row in rows.select(IMAGE_COLUMNS).take(order).to_pylist():
         known = {name: row[name] for name in ("label", "lat", "lon") if row[name] is not None}
         yield ImageRecord(
@@ -93,6 +97,7 @@ def decode_images(rows: Any, order: NDArray[np.intp]) -> Iterator[ImageRecord]:
 def decode_descriptors(
     rows: Any, order: NDArray[np.intp], ids: tuple[str, ...], branch: int, layout: Layout, fields: Sequence[Field]
 ) -> Descriptors:
+    """The descriptors of `ids`; `order` holds the row number of each id in the arrow table `rows`."""
     counts = rows[column(branch, "count")].to_numpy()[order]
     vectors, _ = _join(rows[column(branch, "vectors")], order)
     optional: dict[str, Any] = {}
@@ -104,7 +109,7 @@ def decode_descriptors(
                 f"some images of branch {branch} have {name} and others do not",
                 expected="all or none",
                 actual=f"{int(present.sum())} of {len(present)}",
-                fix="index the images anew with one recipe",
+                fix="index all images again with one recipe",
             )
         optional[name] = values.view(dtype).reshape(-1, *shape) if present.any() else None
     return Descriptors(
@@ -122,38 +127,14 @@ def _join(entries: Any, order: NDArray[np.intp]) -> tuple[NDArray[np.uint8], NDA
     _, ends, data = array.buffers()
     stops = np.frombuffer(ends, np.int64)[array.offset :]
     values = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    # One copy puts the entries in order, aligns them for their dtype and frees them from arrow's read-only memory.
+    # One copy orders the entries, aligns them for their dtype and makes them writable: arrow's memory is read-only.
     joined = np.concatenate([values[stops[row] : stops[row + 1]] for row in order])
     return joined, array.is_valid().to_numpy(zero_copy_only=False)[order]
 
 
-pa: Any = pyarrow  # mypy does not see the names that it exports
-SAME_RECIPE = "use the recipe that the collection was made with"
-
-
-def encode(records: Sequence[Record], layout: Sequence[Layout], schema: Any) -> Any:
-    """The records as a table of that schema."""
-    _check_ids(records)
-    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
-    for record in records:
-        _check_record(record, layout)
-        for name, value in (_encode_image(record.image) | _encode_descriptors(record.descriptors)).items():
-            if name in columns:  # a table of an earlier version lacks the parts that came later
-                columns[name].append(value)
-    try:
-        return pa.table(columns, schema=schema)
-    except UnicodeEncodeError as error:
-        raise CollectionError(
-            "an id or a path is not valid text",
-            expected="a name that UTF-8 can hold",
-            actual=repr(error.object),
-            fix="rename the file",
-        ) from error
-
-
 def _encode_image(image: ImageRecord) -> dict[str, Any]:
     others = dict(image.attributes)
-    # A label that is a number stays with the others, so that it comes back as a number.
+    # A label that is a number stays among the others, because they keep their type.
     label = others.pop("label") if isinstance(others.get("label"), str) else None
     lat, lon = (others.pop(key) if type(others.get(key)) in (int, float) else None for key in ("lat", "lon"))
     values = (image.id, str(image.path), image.sha256, image.bytes, image.modified_ns, *image.size, label, lat, lon)

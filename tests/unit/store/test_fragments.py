@@ -12,7 +12,6 @@ from resight.store import ImageRecord, Layout, Record, SharedWriter
 from resight.store.lance import Config, LanceStore, build
 from resight.types import Descriptors
 
-pytest.importorskip("lance", reason="pylance is not installed: pip install 'resight[ray]'")
 LAYOUT = (Layout("float32", 4, "s"),)
 
 

@@ -1,1 +1,0 @@
-"""Records as rows of an arrow table, and back; for any store that keeps arrow tables."""
