@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.image_cache import encode_png, is_whole
+from resight.data.image_cache import encode_png, is_intact
 from resight.data.maps.map_image import Frame
 from resight.data.maps.terrain import MOON_RADIUS, Light, Terrain, find_terrain
 
@@ -48,7 +48,7 @@ def make(root: Path, folder: Path, seed: int = 0) -> dict[str, int]:
             views = dict(vary(crater, generator) if band == "train" else ask(crater, lights, generator))
             for name, (frame, light) in {**show(crater), **views}.items():
                 path = folder / band / crater.id / f"{name}.png"
-                if not is_whole(path):
+                if not is_intact(path):
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(encode_png(terrain.cut(heights, frame, light, PIXELS)))
                 role = "query" if name in views else "database"

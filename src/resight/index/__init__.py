@@ -1,8 +1,7 @@
 """Indexes: how stored rows are found.
 
-An index is derived from the store: it can be thrown away and made again. `create` writes it to a folder
-from chunks of rows, `open` maps it from there; both give a Searcher. Anything that does not fit in memory
-stays on disk and is mapped.
+An index is derived from the store: it can be deleted and rebuilt. `create` writes it to a folder from chunks of rows,
+`open` maps it from there; both return a Searcher. What does not fit in memory stays on disk and is mapped.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,12 +11,12 @@ from typing import Any, Protocol, runtime_checkable
 from resight import plugins
 from resight.types import Descriptors, Ranking
 
-Chunks = Callable[[], Iterator[Descriptors]]  # may be run through more than once
+Chunks = Callable[[], Iterator[Descriptors]]  # may be iterated more than once
 
 
 class Searcher(Protocol):
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-        """The best min(k, size) images, ties broken by id; only `allowed` ones when that is given."""
+        """The best min(k, size) images, ties broken by id; only `allowed` ones if given."""
         ...
 
 
@@ -29,26 +28,26 @@ class Index(Protocol):
 
 @runtime_checkable
 class Divisible(Index, Protocol):
-    """An index that may be kept in parts: what an image scores depends on no other image, nor is it learnt from them.
+    """An index that may be kept in parts: the score of an image depends on no other image.
 
-    The best of the best of all parts are then the best of the whole.
+    The best of all parts' best are then the best of the whole.
     """
 
     @property
     def divisible(self) -> bool:
-        """Some are so with certain settings only."""
+        """May depend on settings."""
 
 
 @runtime_checkable
-class Cuttable(Index, Protocol):
-    """An index that can be cut into parts as it is: what it has learnt from all images goes with each of them."""
+class Splittable(Index, Protocol):
+    """An index that can be split after it was built: each part keeps what was learnt from all images."""
 
     @property
-    def cuttable(self) -> bool:
-        """Some are so with certain settings only."""
+    def splittable(self) -> bool:
+        """May depend on settings."""
 
     def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
-        """Write the images of the index in `source` whose id `keep` accepts to `folder`; gives how many they are."""
+        """Write the images of the index in `source` whose id `keep` accepts to `folder`; return their number."""
         ...
 
 

@@ -1,8 +1,7 @@
-"""Rows with visual words on their way into posting lists.
+"""Build posting lists from rows with visual words, chunk by chunk: for each word, one after the other, the rows that
+have it.
 
-Rows with visual words, chunk by chunk → posting lists: for each word, one after the other, what has it.
-
-Made in two passes: `count_words` tells how long each list is, and `Cursor` where the rows of a chunk go.
+Two passes: `count_words` measures how long each list is, and `Cursor` assigns the rows of each chunk to their slots.
 """
 
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from resight.types import Descriptors, IntArray
 @dataclass(frozen=True)
 class Counted:
     starts: IntArray  # [words + 1]: the list of word w is from starts[w] to starts[w + 1]
-    lengths: NDArray[np.int32]  # [images] words that each has
+    lengths: NDArray[np.int32]  # [images] number of words of each
     ids: list[str]
     dimensions: int  # of a row's vector
 
@@ -37,7 +36,7 @@ def count_words(chunks: Chunks, owner: str, dtype: type, wanted: str) -> Counted
                 f"the index {owner} needs visual words",
                 expected=f"a descriptor whose rows are words with {np.dtype(dtype)}, such as {wanted}",
                 actual="rows without words" if chunk.words is None else f"words with {chunk.vectors.dtype}",
-                fix='choose index "histogram" for bow, "inverted" for asmk, "exact" or "hnsw" for one vector an image',
+                fix='choose index "bow_histogram" for bow, "asmk_inverted" for asmk, "exact" for one vector per image',
             )
         seen = np.bincount(chunk.words, minlength=len(counts))
         seen[: len(counts)] += counts
@@ -50,28 +49,28 @@ def count_words(chunks: Chunks, owner: str, dtype: type, wanted: str) -> Counted
 
 
 class Cursor:
-    """How far each list is filled, and how many images have been dealt with."""
+    """How far each list is filled, and how many images came so far."""
 
     def __init__(self, starts: IntArray) -> None:
         self._next = starts[:-1].copy()
         self._images = 0
 
-    def place(self, chunk: Descriptors) -> tuple[NDArray[np.intp], IntArray, NDArray[np.int32]]:
-        """The rows of a chunk in the order of their words, the places that they go to, and their images' numbers."""
+    def assign(self, chunk: Descriptors) -> tuple[NDArray[np.intp], IntArray, NDArray[np.int32]]:
+        """The rows of a chunk in the order of their words, the slots that they go to, and their image numbers."""
         assert chunk.words is not None
         order = np.argsort(chunk.words, kind="stable")
         words = chunk.words[order]
-        # Rows of one word go to consecutive places: the word's next one plus the place within the run.
+        # Rows of one word go to consecutive slots: the word's next free one plus the position within the run.
         runs, run_starts, run_lengths = np.unique(words, return_index=True, return_counts=True)
-        places = self._next[words] + np.arange(len(words)) - np.repeat(run_starts, run_lengths)
+        slots = self._next[words] + np.arange(len(words)) - np.repeat(run_starts, run_lengths)
         images = self._images + chunk.owners[order]
         self._next[runs] += run_lengths
         self._images += len(chunk.ids)
-        return order, places, images
+        return order, slots, images
 
 
 def create_array(path: Path, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
-    """An array that is written straight to its file."""
+    """A new array that is mapped to its file."""
     if 0 in shape:  # an empty file cannot be mapped
         np.save(path, np.zeros(shape, dtype))
         return np.zeros(shape, dtype)

@@ -1,10 +1,9 @@
-"""Several indexes over parts of a collection, searched as one.
+"""Several indexes of one kind over parts of a collection, searched as one: the answer is that of an index over the
+whole.
 
-Indexes of one kind over parts of a collection → one Searcher, whose answer is that of an index over the whole.
-
-A segment answers for its `live` images; others that it holds were removed or changed since, and do not count. The best
-k live ones of a segment are among its best k + (number of dead ones). It is asked for a few more than k at first, since
-the dead ones are rarely the best, and for all that could be needed where too few are left.
+A segment answers for its `live` images; the dead ones that it still holds were removed or changed since. The best k
+live images of a segment are among its best k + (number of dead ones). Dead images are rarely the best, so a search asks
+for a few more than k first, and for all that could be needed only where too few live ones come back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,18 +22,18 @@ SPARE = 16
 class Segment:
     searcher: Searcher
     live: frozenset[str]
-    dead: int = 0  # images that it holds beside the live ones
+    dead: int = 0  # number of images that it holds besides the live ones
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None) -> Ranking:
         if allowed is not None:
             return self.searcher.search(query, k, allowed & self.live if self.dead else allowed)
         found = self.searcher.search(query, k + min(self.dead, SPARE))
-        kept = self._leave_live(found, k)
+        kept = self._drop_dead(found, k)
         if len(kept.ids) < min(k, len(self.live)):
-            kept = self._leave_live(self.searcher.search(query, k + self.dead), k)
+            kept = self._drop_dead(self.searcher.search(query, k + self.dead), k)
         return kept
 
-    def _leave_live(self, found: Ranking, k: int) -> Ranking:
+    def _drop_dead(self, found: Ranking, k: int) -> Ranking:
         if not self.dead:
             return found
         slots = [slot for slot, name in enumerate(found.ids) if name in self.live][:k]
@@ -44,7 +43,7 @@ class Segment:
 
 
 def join(segments: Sequence[Segment]) -> Searcher:
-    """One searcher for all; the live images of no two segments are the same. There has to be one."""
+    """One searcher for all segments (at least one); no two of them share a live image."""
     first, *rest = segments
     return JoinedSearcher(tuple(segments)) if rest or first.dead else first.searcher
 
@@ -58,7 +57,7 @@ class JoinedSearcher:
 
 
 def merge(found: Sequence[Ranking], k: int) -> Ranking:
-    """The best k of rankings over parts that have no image in common. There has to be one."""
+    """The best k of rankings (at least one) over parts that share no image."""
     ids = [name for ranking in found for name in ranking.ids]
     scores = np.concatenate([ranking.scores for ranking in found])
     best = topk.best(found[0].query_id, ids, scores, k)
@@ -71,6 +70,10 @@ def merge(found: Sequence[Ranking], k: int) -> Ranking:
 
 
 def _join_proofs(proofs: Iterable[str]) -> str:
-    """Each segment's own answer is proven; that the best of all is among them needs no further proof."""
-    told = list(dict.fromkeys(proof for proof in proofs if proof))
-    return told[0] if len(told) == 1 else " ".join(f"Part {part}: {proof}" for part, proof in enumerate(told, start=1))
+    """Each segment proves its own answer; the best of all is among them, so nothing more needs proof."""
+    distinct = list(dict.fromkeys(proof for proof in proofs if proof))
+    return (
+        distinct[0]
+        if len(distinct) == 1
+        else " ".join(f"Part {part}: {proof}" for part, proof in enumerate(distinct, start=1))
+    )

@@ -1,8 +1,7 @@
-"""Tokens on their way into an index: gathered from the store, and which of them train its compression.
+"""Stream tokens from the store into an index, never all at once, and choose the images that train its compression.
 
-Rows of the store, chunk by chunk → tokens with their numbers in the order of the ids, never all of them at once.
-
-Which images train product quantisation: a sample of those whose id matches a pattern.
+`measure` makes a first pass: ids, counts and a random sample. `number_tokens` makes the second: tokens with their
+numbers in the order of the ids.
 """
 
 from collections.abc import Iterator
@@ -28,11 +27,11 @@ class Contents:
     offsets: NDArray[np.int64]  # [N + 1]
     dimensions: int
     space: str
-    sample: FloatArray  # [at most SAMPLE, d]: tokens drawn at random from all of them
+    sample: FloatArray  # [at most SAMPLE, d] tokens drawn at random from all
 
 
 def measure(chunks: Chunks) -> Contents:
-    """What the tokens are, without reading them all at once; rows that do not go together are refused."""
+    """One pass over the chunks; rows of different shapes or spaces are refused."""
     counts: dict[str, int] = {}
     reservoir = Reservoir(SAMPLE)
     shape: tuple[int, str] | None = None
@@ -42,7 +41,7 @@ def measure(chunks: Chunks) -> Contents:
                 "late interaction needs tokens",
                 expected="a descriptor such as aggregated or tokens",
                 actual="visual words" if chunk.words is not None else f"rows of {chunk.vectors.dtype}",
-                fix='choose index "inverted" for asmk, or another descriptor',
+                fix='choose index "asmk_inverted" for asmk, or another descriptor',
             )
         own = chunk.vectors.shape[1], chunk.space
         shape = shape or own
@@ -70,17 +69,17 @@ def number_tokens(chunks: Chunks, contents: Contents) -> Iterator[tuple[IntArray
 
 
 def read_tokens(chunks: Chunks, contents: Contents, rows: IntArray) -> FloatArray:
-    """The tokens of some numbers [s], sorted → [s, d] float32; a run through all chunks."""
+    """The tokens with the sorted numbers `rows` [s] → [s, d] float32; one pass over all chunks."""
     wanted = np.empty((len(rows), contents.dimensions), np.float32)
     for numbers, tokens in number_tokens(chunks, contents):
-        places = np.searchsorted(rows, numbers)
-        inside = rows[np.minimum(places, len(rows) - 1)] == numbers
-        wanted[places[inside]] = tokens[inside]
+        slots = np.searchsorted(rows, numbers)
+        inside = rows[np.minimum(slots, len(rows) - 1)] == numbers
+        wanted[slots[inside]] = tokens[inside]
     return wanted
 
 
 def choose_training(contents: Contents, pattern: str, most: int, seed: int) -> tuple[int, ...]:
-    """Rows of at most so many images that match and have tokens, in their order."""
+    """Row numbers, in order, of at most `most` images that match the pattern and have tokens."""
     matched = [row for row, name in enumerate(contents.ids) if fnmatchcase(name, pattern)]
     usable = np.array([row for row in matched if contents.offsets[row] < contents.offsets[row + 1]], np.int64)
     if len(usable) == 0:

@@ -54,8 +54,8 @@ class Inverted:
         codes = create_array(folder / "codes.npy", (total, counted.dimensions), np.uint8)
         cursor = Cursor(counted.starts)
         for chunk in chunks():
-            order, places, numbers = cursor.place(chunk)
-            images[places], codes[places] = numbers, chunk.vectors[order]
+            order, slots, numbers = cursor.assign(chunk)
+            images[slots], codes[slots] = numbers, chunk.vectors[order]
         flush(images, codes)
         np.save(folder / "starts.npy", counted.starts)
         np.save(folder / "lengths.npy", counted.lengths)

@@ -77,9 +77,9 @@ class Histogram:
             assert chunk.words is not None
             weighed = chunk.vectors[:, 0] * idf[chunk.words]
             lengths = np.bincount(chunk.owners, weighed**power, len(chunk.ids)) ** (1 / power)
-            order, places, numbers = cursor.place(chunk)
-            images[places] = numbers
-            values[places] = (weighed / _without_zeros(lengths)[chunk.owners])[order]
+            order, slots, numbers = cursor.assign(chunk)
+            images[slots] = numbers
+            values[slots] = (weighed / _without_zeros(lengths)[chunk.owners])[order]
         flush(images, values)
         np.save(folder / "starts.npy", counted.starts)
         np.save(folder / "idf.npy", idf)

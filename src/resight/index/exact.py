@@ -1,7 +1,7 @@
-"""Every row compared with the query: dot product, one row an image or many (one a region), of which the best counts.
+"""Compare every row with the query by dot product: one row per image, or several (regions), of which the best counts.
 
-On disk: vectors.npy [n, D] (mapped, never loaded whole) and what index/rows writes. Score: ⟨q, x⟩, the cosine for rows
-of unit length. A query with several rows needs `match`: see index/rows/score.py.
+On disk: vectors.npy [n, D] (mapped, never loaded whole) and the files of index/rows. Score: ⟨q, x⟩, the cosine for rows
+of unit length. A query with several rows needs `match`: see index/rows/scoring.py.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""Graph search by faiss: approximate, for many images. One row an image or many (regions), of which the best counts.
+"""Graph search by faiss (HNSW): approximate, for many images. One row per image, or several, of which the best counts.
 
-On disk: graph.faiss and what index/rows writes. Score: ⟨q, x⟩. `links` (M) and `build_width` (efConstruction) set the
+On disk: graph.faiss and the files of index/rows. Score: ⟨q, x⟩. `links` (M) and `build_width` (efConstruction) set the
 quality of the graph, `search_width` (efSearch) that of a search; a search never looks at fewer candidates than it wants
-rows. Which of several equal rows come in at the cut is up to the graph. A query with several rows needs `match`: see
-index/rows/score.py.
+rows. Among equal rows at the cut, the graph decides which come in. A query with several rows needs `match`: see
+index/rows/scoring.py.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,13 @@
 """Inverted lists of product-quantised rows by faiss (IVFPQ): very many rows, such as regions, in little memory.
 
-In a stream: the first pass draws the sample that trains it, the second fills the lists; no more than the sample and the
-codes is ever in memory. On disk: lists.faiss (mapped), layout.json (what was made: too few rows make less than was
-asked for), turn_*.npy (what is done to a row first), vectors.npy with `keep`, and what index/rows writes.
+Two passes over the rows: the first draws the training sample, the second fills the lists; memory holds the sample and
+the codes only. On disk: lists.faiss (mapped), layout.json (what was built: few rows make fewer lists than asked for),
+turn_*.npy (the pretransform of a row), vectors.npy with `keep`, and the files of index/rows.
 
-Score: ⟨q, x⟩ by the codes, of rows that are whitened first where `dimensions` is set. With `keep`, those found of the
-best `refine` · k images are compared again as kept. A search looks into `nprobe` lists, and into more where it finds
-fewer than k images. What trains it is a choice: the rows of some level, or of another branch. A query with several rows
-needs `match`: see index/rows/score.py.
+Score: ⟨q, x⟩ by the codes, of rows that are whitened first if `dimensions` is set. With `keep`, the search compares the
+best `refine` · k images again by their stored rows. A search looks into `nprobe` lists, and into more if it finds fewer
+than k images. The training rows are those of one grid level, or of another branch. A query with several rows needs
+`match`: see index/rows/scoring.py.
 """
 
 import json
@@ -25,7 +25,7 @@ from resight.index.rows.ivf import Layout, ListFinder, learn_rotation, plan, tra
 from resight.index.rows.pretransform import learn_whitening, leave
 from resight.index.rows.pretransform import load as load_turn
 from resight.index.rows.pretransform import save as save_turn
-from resight.index.rows.reservoir import Sampler
+from resight.index.rows.reservoir import RegionReservoir
 from resight.index.rows.row_files import Rows, RowWriter, measure_folder, open_rows
 from resight.index.rows.scoring import Match
 from resight.plugins import check_range
@@ -109,21 +109,21 @@ class Ivfpq:
     def _gather(self, chunks: Chunks, folder: Path, training: Chunks | None) -> FloatArray:
         """The sample [n, D]; what lies beside the lists is written."""
         config = self._config
-        sampler = Sampler(config.train_rows, config.train_on, np.random.default_rng(config.seed))
+        reservoir = RegionReservoir(config.train_rows, config.train_on, np.random.default_rng(config.seed))
         dimensions = 0
         with RowWriter(folder, vectors=config.keep == "fp16", keep=np.dtype(np.float16)) as writer:
             for chunk in chunks():
                 writer.add(chunk)
                 dimensions = chunk.vectors.shape[1]
                 if config.train_branch is None:
-                    sampler.add(chunk)
+                    reservoir.add(chunk)
         rows = writer.finish()
         if len(rows) == 0:
             return np.zeros((0, max(dimensions, 1)), np.float32)
         if config.train_branch is not None:
             for chunk in training() if training is not None else ():
-                sampler.add(chunk)
-        sample = sampler.take()
+                reservoir.add(chunk)
+        sample = reservoir.take()
         if len(sample) == 0 or sample.shape[1] != dimensions:
             raise RecipeError(
                 f"branch {config.train_branch} cannot train the index",

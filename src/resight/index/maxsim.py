@@ -1,15 +1,15 @@
-"""Late interaction: many tokens an image, packed for the kernels.
+"""Late interaction (MaxSim): many tokens per image, packed for the kernels.
 
-Score: (1/Kq) Σ_i max_j ⟨q_i, x_j⟩ (MaxSim); an image without tokens scores 0. Three ways to answer:
+Score: (1/Kq) Σ_i max_j ⟨q_i, x_j⟩; an image without tokens scores 0. Three ways to search:
 
-    exact      compressed codes choose what is scored again by the kept tokens; the answer is proven to be theirs
+    exact      compressed codes select the images that the kept tokens score again; the answer is proven to be theirs
     cascade    few dimensions or residual codes of every image → the codes of the best → the kept tokens of the best of
-               those, where any are kept; with residual codes, for collections that are larger than memory
+               those, if any are kept; with residual codes, for collections larger than memory
     neither    the codes alone
 
-The last two are faster and not proven; `resight identity` measures how often they give the exact answer. On disk:
+The last two are faster and not proven; `resight exactness` measures how often they give the exact answer. On disk:
 pack/ and, for a cascade, small/ (both mapped), and images.json. Rows lie in the order of the ids, so that equal scores
-come in that order too.
+are ranked in that order.
 """
 
 import json
@@ -134,7 +134,7 @@ class Late:
         return not self._config.cascade and (self._config.proves or self._config.kind in ("fp32", "fp16"))
 
     @property
-    def cuttable(self) -> bool:
+    def splittable(self) -> bool:
         """Where every token has codes of its own: those of pq lie in blocks, and a cascade keeps some of all images."""
         return not self._config.cascade and self._config.kind in pack_files.DIVISIBLE_KINDS
 
@@ -277,7 +277,7 @@ class LateSearcher:
         if not self.is_compressed:
             return ""
         return (
-            f"Not proven: this is the answer of {self.way}; `resight identity` measures how often it is the exact one."
+            f"Not proven: this is the answer of {self.way}; `resight exactness` measures how often it is the exact one."
         )
 
     def _is_void(self, query: Descriptors) -> bool:

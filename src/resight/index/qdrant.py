@@ -1,14 +1,14 @@
-"""Every row in Qdrant: one row an image or many, of which the best counts. `match` is as in index/rows/score.py.
+"""Rows in Qdrant: one per image, or several, of which the best counts. `match` is as in index/rows/scoring.py.
 
 Where the points lie:
 
-    (nothing set)    in the client's local mode, in memory: all are compared, there is no graph. Its own files would
-                     be pickles that one process locks, so rows lie in vectors.npy and are loaded when it is opened
+    (nothing set)    in the client's local mode, in memory: all are compared, there is no graph. The client's own files
+                     would be pickles that one process locks, so rows lie in vectors.npy and are loaded on opening
     edge = true      in a Qdrant Edge shard beside the other files, without a lock
-    url = "…"        on a server, in a collection named after its content; removing the index leaves it there
+    url = "…"        on a server, in a collection named after its content; deleting the index leaves it there
 
-On disk besides: what index/rows writes. Score: ⟨q, x⟩ as exact.py has it, with match = "mean" and tokens as
-maxsim.py has it. `exact = false` lets Edge and a server walk a graph (HNSW) instead of comparing all.
+On disk besides: the files of index/rows. Score: ⟨q, x⟩ as in exact.py; with match = "mean" and tokens as in maxsim.py.
+`exact = false` lets Edge and a server walk a graph (HNSW) instead of comparing all.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ import qdrant_client  # noqa: F401 - so that who has no client is told when the 
 
 from resight.errors import CollectionError, InputError
 from resight.index import Chunks
-from resight.index.qdrant_backend.backend import KEY, Place, Point, VectorLayout, batch_points, load_kind
+from resight.index.qdrant_backend.backend import KEY, Backend, Point, VectorLayout, batch_points, load_kind
 from resight.index.qdrant_backend.row_search import RowSearcher
 from resight.index.rows.row_files import Rows, RowWriter, open_rows
 from resight.types import Descriptors
@@ -72,47 +72,47 @@ class Qdrant:
 
     def open(self, folder: Path) -> RowSearcher:
         rows = open_rows(folder)
-        place = self._open_place(folder, rows) if len(rows) else None
+        backend = self._open_backend(folder, rows) if len(rows) else None
         layout = _lay_out(rows, _read_table(folder)["dimensions"], graph=not self._config.exact)
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        return RowSearcher(rows, place, USING, layout, self._config.match, self._config.exact, size)
+        return RowSearcher(rows, backend, USING, layout, self._config.match, self._config.exact, size)
 
     @property
     def _is_local(self) -> bool:
         return not self._config.url and not self._config.edge
 
-    def _open_place(self, folder: Path, rows: Rows) -> Place:
+    def _open_backend(self, folder: Path, rows: Rows) -> Backend:
         if self._is_local:
             return _load_into_memory(rows, folder)
-        place, expected = self._reach(folder), int((rows.counts > 0).sum())
-        actual = place.count() if place.layout() else 0
+        backend, expected = self._reach(folder), int((rows.counts > 0).sum())
+        actual = backend.count() if backend.layout() else 0
         if actual != expected:
             raise CollectionError(
-                f"the index in {place.where} is damaged",
+                f"the index in {backend.where} is damaged",
                 expected=f"{expected} points",
                 actual=str(actual),
                 fix="remove it: it is made again",
             )
-        return place
+        return backend
 
-    def _reach(self, folder: Path) -> Place:
-        place: Place
+    def _reach(self, folder: Path) -> Backend:
+        backend: Backend
         if self._config.edge:
-            place = load_kind("edge").open_edge(folder / "shard", shared=True)
+            backend = load_kind("edge").open_edge(folder / "shard", shared=True)
         else:
             url, name = find_url(self._config.url), _read_table(folder)["name"]
-            place = load_kind("client").open_server(url, name, self._config.key)
-        return place
+            backend = load_kind("client").open_server(url, name, self._config.key)
+        return backend
 
     def _upload(self, chunks: Chunks, rows: Rows, folder: Path) -> None:
         """Under a name that its content gives: who is killed in the middle does the same again."""
-        place = self._reach(folder)
-        if place.layout() is None:
-            place.create({USING: _lay_out(rows, _read_table(folder)["dimensions"], graph=not self._config.exact)})
+        backend = self._reach(folder)
+        if backend.layout() is None:
+            backend.create({USING: _lay_out(rows, _read_table(folder)["dimensions"], graph=not self._config.exact)})
         for batch in batch_points(list_points(chunks(), _has_many(rows))):
-            place.upsert(batch)
-        place.finish()
-        place.close()
+            backend.upsert(batch)
+        backend.finish()
+        backend.close()
 
 
 def find_url(text: str) -> str:
@@ -146,18 +146,18 @@ def _read_table(folder: Path) -> dict[str, Any]:
     return table
 
 
-def _load_into_memory(rows: Rows, folder: Path) -> Place:
+def _load_into_memory(rows: Rows, folder: Path) -> Backend:
     vectors = np.load(folder / "vectors.npy", mmap_mode="r")
     if len(vectors) != len(rows):
         raise CollectionError(
             f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"
         )
-    place: Place = load_kind("client").open_memory(USING)
-    place.create({USING: _lay_out(rows, vectors.shape[1], graph=False)})
+    backend: Backend = load_kind("client").open_memory(USING)
+    backend.create({USING: _lay_out(rows, vectors.shape[1], graph=False)})
     owners = np.repeat(np.arange(len(rows.ids), dtype=np.int32), rows.counts)
     for batch in batch_points(list_points(iter([Descriptors(tuple(rows.ids), vectors, owners)]), _has_many(rows))):
-        place.upsert(batch)
-    return place
+        backend.upsert(batch)
+    return backend
 
 
 def _lay_out(rows: Rows, dimensions: int, *, graph: bool) -> VectorLayout:

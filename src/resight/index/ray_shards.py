@@ -1,13 +1,13 @@
-"""An index in shards on the nodes of a Ray cluster, each on several: the answer is that of `inner` on one machine.
+"""An index in shards on the nodes of a Ray cluster, each shard on several: the answer is that of `inner` on one
+machine.
 
-    id → shard by a hash · each shard an index of its own · the best k of all shards' best k, equal scores by id
+    id → shard by a hash · each shard is an index of its own · the best k of all shards' best k, equal scores by id
 
-That is so for an inner index whose score of an image depends on no other image (`index.Divisible`): the rows are dealt
-out, and each shard is built from its own. It is so, too, for one that can be cut (`index.Cuttable`), whose codes are
-learnt from all images: it is built whole, and taken apart.
-On disk: shards/NNNN/ as `inner` writes them, and shards.json, written last. Nodes map the shards where they see the
-folder, and otherwise fetch them. A node that is lost costs no answer: shards lie on `replication` nodes, and are
-restored elsewhere (index/shards/keeper.py).
+This holds for an inner index whose score of an image depends on no other image (`index.Divisible`): the rows are
+partitioned, and each shard is built from its own. It also holds for one that can be split after it was built
+(`index.Splittable`), whose codes are learnt from all images. On disk: shards/NNNN/ as `inner` writes them, and
+shards.json, written last. Nodes map the shards if they see the folder, and fetch them otherwise. A lost node costs no
+answer: every shard lies on `replication` nodes and is restored elsewhere (index/shards/replica_manager.py).
 """
 
 import shutil
@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from resight import index as indexes
 from resight.errors import ClusterError, InputError, RecipeError
-from resight.index import Chunks, Cuttable, Divisible, Index
+from resight.index import Chunks, Divisible, Index, Splittable
 from resight.index._segments import merge
 from resight.index.shards.placement import find_shard, split_names
 from resight.index.shards.replica_manager import Keeper, find_keeper
@@ -71,7 +71,7 @@ def build(config: Config) -> "RayShards":
 
 def is_spreadable(inner: Index) -> bool:
     """Whether shards of this index answer as the whole of it."""
-    return (isinstance(inner, Divisible) and inner.divisible) or (isinstance(inner, Cuttable) and inner.cuttable)
+    return (isinstance(inner, Divisible) and inner.divisible) or (isinstance(inner, Splittable) and inner.splittable)
 
 
 class RayShards:
@@ -90,7 +90,7 @@ class RayShards:
         for place in places:
             place.mkdir(parents=True)
         inner = self._inner
-        if isinstance(inner, Cuttable) and inner.cuttable:
+        if isinstance(inner, Splittable) and inner.splittable:
             shards = _cut(inner, chunks, places, scratch)
         else:
             shards = _deal(inner, chunks, places, scratch)
@@ -104,7 +104,7 @@ class RayShards:
         return searcher
 
 
-def _cut(inner: Cuttable, chunks: Chunks, places: Sequence[Path], scratch: Path) -> list[Shard]:
+def _cut(inner: Splittable, chunks: Chunks, places: Sequence[Path], scratch: Path) -> list[Shard]:
     """One index over all images, taken apart."""
     inner.create(chunks, scratch)
     counts = [

@@ -115,7 +115,7 @@ def test_the_rows_of_a_level_train_it(tmp_path: Path, rows: Descriptors, level: 
 
 def test_a_level_needs_boxes(tmp_path: Path, rows: Descriptors):
     bare = Descriptors(rows.ids, rows.vectors, rows.owners)
-    with pytest.raises(RecipeError, match="no boxes"):
+    with pytest.raises(RecipeError, match="needs boxes"):
         index.build("ivfpq", train_on="L1").create(lambda: iter([bare]), tmp_path)
 
 

@@ -76,7 +76,7 @@ def test_an_answer_says_whether_it_is_proven(tmp_path: Path, settings: dict[str,
         proof = searcher.search(QUERY, 5, allowed).proof
         assert proof
         assert proof.startswith("Not proven") != proven
-        assert ("resight identity" in proof) != proven
+        assert ("resight exactness" in proof) != proven
 
 
 def test_the_proof_of_a_filtered_answer_is_about_the_images_that_passed(tmp_path: Path):

@@ -1,11 +1,8 @@
-"""A Qdrant collection, wherever it lies: what an index and an export need of it.
+"""What an index and an export need of a Qdrant collection, wherever it lies.
 
-In: points, whose vectors have names, and conditions in the words of `qdrant_client.models`. Out: points that were
-found. There are two kinds: client.py (a server, or the client's local mode) and edge.py (a shard in this process).
-
-Points → batches of bounded size.
-
-What Qdrant, its client and its files raise → errors that say what to do.
+In: points with named vectors, and conditions from `qdrant_client.models`. Out: the points found. Two implementations:
+client.py (a server, or the client's local mode) and edge.py (a shard in this process). `batch_points` makes batches of
+bounded size; `translate_errors` turns what Qdrant, its client and its files raise into errors with a fix.
 """
 
 import importlib
@@ -62,7 +59,7 @@ class Ask:
     first: "Ask | None" = None
 
 
-class Place(Protocol):
+class Backend(Protocol):
     where: str  # for messages
 
     def layout(self) -> dict[str, VectorLayout] | None:

@@ -1,10 +1,8 @@
-"""A condition in the words of `qdrant_client.models` → the same in those of Qdrant Edge.
+"""A Qdrant collection as a Qdrant Edge shard: a folder that this process reads and writes itself, without a server.
 
-Edge reads a truth as the number 1 or 0, which matches no truth that is stored: none is ever asked for.
-
-A Qdrant collection as a Qdrant Edge shard: a folder that this process reads and writes itself, without a server.
-
-With `shared`, the shard has no write-ahead log and no lock: it is written once, whole, and then read by many processes.
+With `shared`, the shard has no write-ahead log and no lock: it is written once, then read by many processes. Conditions
+from `qdrant_client.models` are converted to those of Edge. Edge reads a boolean as the number 1 or 0, which matches no
+stored boolean: nothing asks for one.
 """
 
 import json

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from resight.index.qdrant_backend.backend import Ask, Place, VectorLayout
+from resight.index.qdrant_backend.backend import Ask, Backend, VectorLayout
 from resight.index.rows.row_files import Rows
 from resight.index.rows.scoring import Match, permit_images, rank_images, take_queries
 from resight.types import Box, Descriptors, FloatArray, IntArray, Ranking
@@ -27,7 +27,7 @@ class RowSearcher:
     def __init__(
         self,
         rows: Rows,
-        place: Place | None,
+        backend: Backend | None,
         using: str,
         layout: VectorLayout,
         match: Match | None,
@@ -35,7 +35,7 @@ class RowSearcher:
         bytes_on_disk: int,
     ) -> None:
         self._rows = rows
-        self._place = place
+        self._backend = backend
         self._using = using
         self._many = layout.many
         self._dimensions = layout.size
@@ -53,9 +53,9 @@ class RowSearcher:
         images, bare = permit_images(self._rows, allowed, queries)
         permitted = images if allowed is not None else None
         best: dict[int, float] = {}
-        if len(queries) and self._place is not None:
+        if len(queries) and self._backend is not None:
             for rows, share in self._list_asks(queries):
-                for image, score in self._find(self._place, rows, k, permitted):
+                for image, score in self._find(self._backend, rows, k, permitted):
                     best[image] = max(best.get(image, -np.inf), score * share)
         found = np.array(sorted(best), np.int64)
         scores = np.array([best[image] for image in found.tolist()], np.float32)
@@ -70,12 +70,14 @@ class RowSearcher:
         for row in queries:
             yield (row[None] if self._many else row), 1.0
 
-    def _find(self, place: Place, rows: FloatArray, k: int, permitted: IntArray | None) -> Iterator[tuple[int, float]]:
+    def _find(
+        self, backend: Backend, rows: FloatArray, k: int, permitted: IntArray | None
+    ) -> Iterator[tuple[int, float]]:
         total = len(self._rows.ids) if permitted is None else len(permitted)
         limit = min(k + 1, total)
         while limit and k:
             condition = None if permitted is None else allow(permitted.tolist())
-            found = place.query(Ask(self._using, rows, limit, self._exact), condition)
+            found = backend.query(Ask(self._using, rows, limit, self._exact), condition)
             if limit == total or len(found) < limit or found[-1].score < found[k - 1].score:
                 yield from ((int(point.number), point.score) for point in found)
                 return
@@ -83,10 +85,10 @@ class RowSearcher:
 
     def _add_boxes(self, ranking: Ranking, queries: FloatArray) -> Ranking:
         """With the box of the row that won for each image: the first of those with the highest ⟨q, x⟩."""
-        if self._rows.boxes is None or self._place is None or not len(queries):
+        if self._rows.boxes is None or self._backend is None or not len(queries):
             return ranking
         numbers = {self._rows.numbers[name]: name for name in ranking.ids}
-        vectors = self._place.read_vectors(list(numbers), self._using)
+        vectors = self._backend.read_vectors(list(numbers), self._using)
         boxes: dict[str, Box] = {}
         for number, name in numbers.items():
             if number in vectors:

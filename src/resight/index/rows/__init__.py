@@ -1,1 +1,1 @@
-"""Rows of which an image may have many, such as one a region: written in a stream, scored, and grouped by image."""
+"""Indexes over rows, many per image where images have regions: written in a stream, scored, and grouped by image."""

@@ -1,7 +1,7 @@
-"""A search by rows that a faiss index finds → images: the best row of each image that was found counts.
+"""Search by rows that a faiss index finds, ranked by image: the best row found of each image counts.
 
 The finder is asked for more rows than images are wanted, because an image may have several among the best, and again
-for more as long as too few images come. Where all images are wanted, or a filter leaves few rows, all of those are
+for more as long as too few images come back. If all images are wanted, or a filter leaves few rows, all of these are
 compared instead.
 """
 

@@ -1,8 +1,9 @@
-"""faiss' inverted lists over compressed rows: made from a sample, filled chunk by chunk, searched from a mapped file.
+"""Inverted lists of faiss over compressed rows: trained on a sample, filled chunk by chunk, searched from a mapped
+file.
 
-A row is rotated where that is asked for (OPQ), goes to the list of the nearest of `nlist` centroids, and what is left
-of it is cut into m parts, of which each is written as one of 2^bits words (PQ). Fast scan has words of 4 bits and
-compares 32 rows at once; its lists are loaded, the others are mapped.
+A row is rotated first if wanted (OPQ) and goes to the list of the nearest of `nlist` centroids. The residual is cut
+into m parts, and each part is stored as one of 2^bits words (PQ). Fast scan has words of 4 bits and compares 32 rows at
+once; its lists are loaded, the others are mapped.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""What is done to a row before it is coded: centred, whitened and cut (PCA), turned (OPQ).
+"""The transform of a row before it is coded: centred, whitened and reduced (PCA), rotated (OPQ).
 
-    y = (x − mean) · matrix, brought to unit length where it was whitened
+    y = (x − mean) · matrix, scaled to unit length if it was whitened
 
-Rows of a network have much in common and differ along few directions, by little: codes spend their words on what is
-common. Whitening with λ^−power, λ being the variance along a direction, lets what differs count.
+Rows of a network have much in common and differ along few directions, by little: codes would spend their words on what
+is common. Whitening with λ^−power, λ being the variance along a direction, gives the differences weight.
 """
 
 from dataclasses import dataclass

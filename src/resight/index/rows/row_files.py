@@ -1,9 +1,8 @@
-"""Arrays, part by part → one npy file, whose length is known only at the end. None of it stays in memory.
+"""Write the rows of the store, chunk by chunk and in one pass, to files that an index maps.
 
-Rows of the store, chunk by chunk → files that an index maps, in one pass.
-
-ids.json holds the images, offsets.npy [N + 1] where the rows of each begin, boxes.npy [n, 4] their boxes (only where
-all rows have one), vectors.npy [n, D] the rows themselves, where they are kept. Rows lie in the order of the store.
+ids.json holds the images, offsets.npy [N + 1] where the rows of each begin, boxes.npy [n, 4] their boxes (only if all
+rows have one), vectors.npy [n, D] the rows themselves, if they are kept. Rows lie in the order of the store. Nothing
+stays in memory: `ArrayFile` appends to an npy file whose length is known only at the end.
 """
 
 import json
@@ -23,7 +22,7 @@ from resight.types import Descriptors, FloatArray, IntArray
 
 
 class ArrayFile:
-    """Opened and closed by `with`; the file can be read after that."""
+    """An npy file that grows: append inside a `with` block, read after it."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any] | None = None) -> None:
         self._path = path
@@ -36,7 +35,7 @@ class ArrayFile:
         return self
 
     def append(self, part: NDArray[Any]) -> None:
-        """Puts `part` [n, …] behind what is there."""
+        """Append `part` [n, …]."""
         assert self._file is not None
         if self._file.tell() == 0:
             self._dtype = self._dtype or part.dtype
@@ -54,14 +53,14 @@ class ArrayFile:
         self._file.close()
 
     def _write_header(self, file: BinaryIO) -> None:
-        # numpy leaves room in a header for the first axis to grow, so it can be written again in the same place.
+        # numpy leaves space in a header for the first axis to grow, so the header can be overwritten.
         descr = np.lib.format.dtype_to_descr(self._dtype or np.dtype(np.float32))
         np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": self._shape})
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows belong to which image; images go by their number."""
+    """Which rows belong to which image; images are numbered."""
 
     ids: Sequence[str]
     offsets: IntArray  # [N + 1]
@@ -94,7 +93,7 @@ class Rows:
         return join_ranges(self.offsets[images], self.counts[images])
 
     def permit(self, allowed: frozenset[str] | None) -> tuple[IntArray | None, IntArray]:
-        """The allowed images that have rows (None: all images, and all have rows), and the bare ones without."""
+        """Allowed images that have rows (None: all images, and all have rows), and allowed ones that have none."""
         if allowed is None:
             if self.single:
                 return None, np.zeros(0, np.int64)
@@ -109,24 +108,26 @@ def open_rows(folder: Path) -> Rows:
     boxes = np.load(folder / "boxes.npy", mmap_mode="r") if (folder / "boxes.npy").exists() else None
     if len(offsets) != len(ids) + 1 or (boxes is not None and len(boxes) != offsets[-1]):
         raise CollectionError(
-            f"the index in {folder} is damaged", expected=f"{len(ids)} images", fix="remove it: it is made again"
+            f"the index in {folder} is damaged",
+            expected=f"{len(ids)} images",
+            fix="delete the folder; the next search rebuilds it",
         )
     return Rows(ids, offsets, boxes)
 
 
 def join_ranges(begins: IntArray, counts: IntArray) -> IntArray:
-    """begin, begin + 1, … of each range, one range after the other."""
+    """Concatenate the ranges begin, begin + 1, … (`counts` numbers each)."""
     ends = np.cumsum(counts)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
 
 
 def measure_folder(folder: Path) -> int:
-    """Bytes of all files in it."""
+    """Bytes of all files in a folder."""
     return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
 
 class RowWriter:
-    """Used by `with`; `finish` comes after it. `keep`: how vectors are written (None: as the first chunk has them)."""
+    """Add chunks inside a `with` block, then call `finish`. `keep`: type of stored vectors (None: as they come)."""
 
     def __init__(self, folder: Path, vectors: bool = True, keep: np.dtype[Any] | None = None) -> None:
         self._folder = folder
@@ -179,7 +180,7 @@ class RowWriter:
 
 
 def check_rows(chunk: Descriptors) -> None:
-    """Refuses what has no dot product."""
+    """Refuse rows that have no dot product."""
     if chunk.words is None and chunk.vectors.dtype.kind == "f":
         return
     raise RecipeError(

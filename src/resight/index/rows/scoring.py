@@ -1,17 +1,15 @@
-"""Rows × queries → dot products that are the same to the last bit however many rows there are, and wherever one lies.
-
-A matrix product of BLAS does not promise that: the last few rows, or all where they are few, go another way through it
-and are rounded in another way, so that of two rows which are nearly equally good either may come first. An index in
-parts would then differ from the whole. Here one query is compared row by row (the compiled kernel, or einsum without
-it), and several are multiplied with blocks of rows that all have the same height, the last one filled up with zeros.
-
-Queries of one row or several × rows of images → one score an image, and the row that won.
+"""Score rows of images against the rows of a query: one score per image, and the row that won.
 
     best    max over query rows and image rows of ⟨q, x⟩; with one query row this is the score of the best region
     mean    (1/Kq) Σ_i max_j ⟨q_i, x_j⟩
 
-An image without rows scores 0, and so does every image when the query has no rows. The row that won is the one with the
+An image without rows scores 0, and so does every image when the query has no rows. The winning row is the one with the
 highest single ⟨q, x⟩, the first of equal ones. Rows are compared block by block.
+
+Dot products are the same to the last bit however many rows there are and wherever a row lies. BLAS does not promise
+that: it rounds the last few rows of a matrix in another way, so that an index in parts could rank two nearly equal rows
+differently from the whole. `deterministic_dot` compares one query row by row (compiled kernel, or einsum), and
+multiplies several with blocks of equal height, the last one padded with zeros.
 """
 
 from collections.abc import Callable
@@ -27,10 +25,10 @@ from resight.index.rows.row_files import Rows, join_ranges
 from resight.kernels.dispatch import maxsim_float, native
 from resight.types import Box, Descriptors, FloatArray, IntArray, Ranking
 
-HEIGHT = 1024  # rows of a block
+HEIGHT = 1024  # rows per block
 
 
-def multiply_rows(vectors: FloatArray, queries: FloatArray) -> FloatArray:
+def deterministic_dot(vectors: FloatArray, queries: FloatArray) -> FloatArray:
     """vectors [n, D] float32, queries [q, D] float32 → [n, q]."""
     if len(queries) == 1:
         return _multiply_one(vectors, queries)[:, None]
@@ -52,14 +50,14 @@ def _multiply_one(vectors: FloatArray, queries: FloatArray) -> FloatArray:
 
 Match = Literal["best", "mean"]
 Compare = Callable[[slice | IntArray, FloatArray], FloatArray]  # rows, queries [q, D] → [rows, q]
-BLOCK_BYTES = 64 << 20  # of vectors turned into float32 at a time
+BLOCK_BYTES = 64 << 20  # of vectors converted to float32 at a time
 
 
 def take_queries(query: Descriptors, match: Match | None) -> FloatArray:
-    """The query's rows [q, D] float32; several only where the recipe says what they mean."""
+    """The query's rows [q, D] float32; several are allowed only if the recipe sets `match`."""
     if len(query.vectors) > 1 and match is None:
         raise RecipeError(
-            f"the query has {len(query.vectors)} rows, and the index was not told how to match them",
+            f"the query has {len(query.vectors)} rows, and the recipe does not set how to match them",
             expected='match = "best" (the best pair of rows) or match = "mean" (each query row\'s best, averaged)',
             actual="no match",
             fix='set match for regions of a query; for tokens choose index = "maxsim"',
@@ -68,7 +66,7 @@ def take_queries(query: Descriptors, match: Match | None) -> FloatArray:
 
 
 def permit_images(rows: Rows, allowed: frozenset[str] | None, queries: FloatArray) -> tuple[IntArray | None, IntArray]:
-    """The allowed images that can be compared (None: all), and those that score 0 whatever the others do."""
+    """Allowed images that can be compared (None: all), and those that score 0 in any case."""
     images, bare = rows.permit(allowed)
     if len(queries):
         return images, bare
@@ -76,16 +74,16 @@ def permit_images(rows: Rows, allowed: frozenset[str] | None, queries: FloatArra
 
 
 def compare_vectors(vectors: NDArray[Any]) -> Compare:
-    """Dot products with vectors that are held or mapped."""
-    return lambda rows, queries: multiply_rows(np.asarray(vectors[rows], np.float32), queries)
+    """Dot products with vectors in memory or mapped."""
+    return lambda rows, queries: deterministic_dot(np.asarray(vectors[rows], np.float32), queries)
 
 
 def score_images(
     compare: Compare, rows: Rows, images: IntArray | None, queries: FloatArray, match: Match | None
 ) -> tuple[FloatArray, IntArray | None, FloatArray]:
-    """Of each image its score [i]; the rows that were compared [r] (None: all) and the best score of each of them [r].
+    """The score of each image [i]; the compared rows [r] (None: all) and the best score of each [r].
 
-    `images` are numbers of images with rows, sorted; None: all, where all have rows.
+    `images` are sorted numbers of images with rows; None: all images, all of which have rows.
     """
     counts = rows.counts if images is None else rows.counts[images]
     total = int(counts.sum())
@@ -107,7 +105,7 @@ def score_images(
 def rank_images(
     query_id: str, rows: Rows, images: IntArray | None, scores: FloatArray, bare: IntArray, k: int
 ) -> Ranking:
-    """The best k of images with rows (None: all) and of those without."""
+    """The best k among `images` with rows (None: all) and `bare` ones without."""
     if len(bare):
         images = np.concatenate([np.arange(len(rows.ids)) if images is None else images, bare])
         scores = np.concatenate([scores, np.zeros(len(bare), np.float32)])
@@ -115,32 +113,32 @@ def rank_images(
 
 
 def add_boxes(ranking: Ranking, rows: Rows, compared: IntArray | None, best: FloatArray) -> Ranking:
-    """With the box of the row that won for each image, of the rows compared [r] (sorted; None: all), by the scores."""
+    """Add the box of each image's winning row; `compared` [r] are the sorted rows that were scored (None: all)."""
     if rows.boxes is None or not ranking.ids or not len(best):
         return ranking
     wanted = np.array([rows.numbers[name] for name in ranking.ids], np.int64)
     begins, ends = rows.offsets[wanted], rows.offsets[wanted + 1]
     if compared is not None:
         begins, ends = np.searchsorted(compared, begins), np.searchsorted(compared, ends)
-    places = join_ranges(begins, ends - begins)
+    positions = join_ranges(begins, ends - begins)
     slots = np.repeat(np.arange(len(wanted)), ends - begins)
-    order = np.lexsort((places, -best[places], slots))
+    order = np.lexsort((positions, -best[positions], slots))
     found, first = np.unique(slots[order], return_index=True)
-    winners = places[order[first]]
+    winners = positions[order[first]]
     boxes = np.asarray(rows.boxes[winners if compared is None else compared[winners]]).tolist()
     named: dict[str, Box] = {ranking.ids[slot]: tuple(box) for slot, box in zip(found.tolist(), boxes, strict=True)}
     return replace(ranking, boxes=named)
 
 
 def _reduce(best: FloatArray, counts: IntArray) -> FloatArray:
-    """The highest of each run of rows; no run is empty."""
+    """The maximum of each run of rows; no run is empty."""
     if len(best) == len(counts):
         return best
     return np.maximum.reduceat(best, np.cumsum(counts) - counts)
 
 
 def _raise_to(bests: FloatArray, owners: IntArray, products: FloatArray) -> None:
-    """Fills in `bests`; an image may go on in the next block."""
+    """Update `bests` in place; an image may continue in the next block."""
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
     images = owners[starts]
     bests[images] = np.maximum(bests[images], np.maximum.reduceat(products, starts, axis=0))

@@ -1,1 +1,1 @@
-"""An index cut into shards that lie on several machines: who gets what, where it lies, and how all of it is asked."""
+"""An index in shards on several machines: which node holds what, how it gets there, and how all of it is searched."""

@@ -1,7 +1,7 @@
 """The nodes of the Ray cluster that this process is connected to, each with one actor that holds shards.
 
-However many indexes a process has open, a node has one actor for it: a shard more costs a message, not a process. The
-actors end with the process, or when the keeper closes the pool.
+A node has one actor per searching process, however many indexes that has open: another shard costs a message, not a
+process. The actors end with the process, or when the replica manager closes the pool.
 """
 
 import logging

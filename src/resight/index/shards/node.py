@@ -1,8 +1,8 @@
-"""What runs on a node: the shards that it holds, opened once and asked many times.
+"""The actor on a node: the shards that it holds, opened once and searched many times.
 
-A shard is opened where the node sees the collection's own folder, or else in the node's cache, under a name that says
-what it holds. Files come into the cache in pieces under a temporary name, are compared by their sha256, and renamed: a
-shard in the cache is whole. What goes wrong is given back as a value, so that it arrives as it left.
+It opens a shard from the collection's own folder if it sees that, else from its cache, under a name derived from the
+content. Files arrive in the cache in pieces under a temporary name, are verified by sha256, and then renamed: a shard
+in the cache is complete. Errors are returned as values, so that they arrive unchanged.
 """
 
 import glob

@@ -1,15 +1,14 @@
-"""Images → shards: an id always goes to the same of so many shards, whoever asks and whatever else is there.
+"""Which shard holds an image, and which nodes hold a shard: the same answer wherever it is computed, and few moves.
 
-Shards × nodes → which node holds which replica: the same answer wherever it is asked, and few moves.
-
-Rendezvous hashing: every node draws a number for every shard, weighted by what the node has, and the highest wins
-(C. Schindelhauer and G. Schomaker, Weighted distributed hash tables, 2005):
+An id always belongs to the same shard. Replicas are assigned by rendezvous hashing: every node draws a number for every
+shard, weighted by the node's resources, and the highest wins (C. Schindelhauer and G. Schomaker, Weighted distributed
+hash tables, 2005):
 
     score = -weight / ln(u),    u in (0, 1) from a hash of shard and node
 
-A node that goes leaves its shards to the next in their order, and one that comes takes those that it wins; the others
+A node that leaves passes its shards to the next in their order, and one that joins takes those that it wins; the others
 stay. That alone spreads few shards badly, so no node takes more than its share, rounded up, of first replicas, nor of
-first and second ones together, as long as a node with room is left that does not hold the shard yet (V. Mirrokni et
+first and second ones together, as long as another node has capacity and does not hold the shard yet (V. Mirrokni et
 al., Consistent hashing with bounded loads, 2018).
 """
 
@@ -62,7 +61,7 @@ def take_images(chunk: Descriptors, kept: NDArray[np.bool_]) -> Descriptors:
 Placement = dict[tuple[int, int], str]  # (shard, replica) → node
 
 
-def place(shards: Sequence[str], replication: int, nodes: Mapping[str, float]) -> Placement:
+def assign_replicas(shards: Sequence[str], replication: int, nodes: Mapping[str, float]) -> Placement:
     """`shards` are names that stay the same, `nodes` have weights (0: takes nothing, where another has more).
 
     Replicas of a shard lie on different nodes; there are fewer of them where there are fewer nodes.

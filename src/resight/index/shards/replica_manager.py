@@ -1,9 +1,9 @@
-"""A thread beside the searches that sees to it that every shard has its replicas.
+"""A thread beside the searches that keeps every shard at its number of replicas.
 
-Once a second it asks the hosts for a sign of life, looks for nodes that came, and arranges the shards of all open
-indexes anew; at once where a search has found a host lost. It ends, with all hosts, a while after the last index was
-closed: another one that is opened by then need not start them again. Whoever shuts Ray down calls `stop_keepers` first;
-without that, the thread ends when it finds that Ray is gone.
+Once a second it pings the hosts, looks for new nodes, and rearranges the shards of all open indexes; at once if a
+search has found a host lost. It ends, with all hosts, some time after the last index was closed, so that an index
+opened soon after need not start them again. Call `stop_replica_managers` before Ray is shut down; otherwise the thread
+ends when it finds Ray gone.
 """
 
 import logging
@@ -200,7 +200,7 @@ def find_keeper(cache: Path | None = None) -> Keeper:
         return _keepers[connection, folder]
 
 
-def stop_keepers() -> None:
+def stop_replica_managers() -> None:
     """To be called before Ray is shut down."""
     with _making:
         keepers = list(_keepers.values())

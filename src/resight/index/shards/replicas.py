@@ -1,8 +1,8 @@
-"""The shards of one index and the hosts that hold them: brought where they belong, found when they are wanted.
+"""The shards of one index and the hosts that hold them.
 
-`arrange` compares what is with what `placement.place` wants for the hosts that are there. A shard is brought to its new
-host before an old one drops it. What a host has no room for, or fails at, goes to the next; what it holds it keeps, as
-long as others do not hold enough.
+`arrange` compares the present state with what `placement.assign_replicas` wants for the hosts that are up. A shard is
+copied to its new host before an old one drops it. If a host has no space for a shard, or fails at it, the next host
+takes it; a host keeps what it holds as long as others do not hold enough.
 """
 
 import threading
@@ -17,7 +17,7 @@ import ray
 
 from resight.errors import ClusterError, CollectionError, MissingExtra, ResightError, StorageError
 from resight.index.shards.hosts import Host, HostPool
-from resight.index.shards.placement import list_nodes, place
+from resight.index.shards.placement import assign_replicas, list_nodes
 from resight.index.shards.shard_manifest import Manifest, compare_files, locate_shard
 from resight.index.shards.transfer import send
 
@@ -118,12 +118,12 @@ class Replicas:
     def _choose_hosts(self, hosts: Mapping[str, Host]) -> dict[int, list[Host]]:
         """Who is to hold which shard. Where the best place is barred, whoever holds it keeps it, or another gets it."""
         weights = {node: host.weight for node, host in hosts.items()}
-        best = place(self._names, self.replication, weights)
+        best = assign_replicas(self._names, self.replication, weights)
         if not (self._full or self._failed):
             return {shard: [hosts[node] for node in nodes] for shard, nodes in list_nodes(best, self._held).items()}
         failures = Counter(shard for shard, _ in self._failed)
         most = self.replication + max(failures.values(), default=0)
-        others = place(self._names, most, {node: weights[node] for node in hosts if node not in self._full})
+        others = assign_replicas(self._names, most, {node: weights[node] for node in hosts if node not in self._full})
         spare = list_nodes(others, self._held)
         wanted = {}
         for shard, nodes in list_nodes(best, self._held).items():

@@ -1,4 +1,4 @@
-"""A query to one replica of every shard, and on to the next where one is lost or silent → one ranking a shard."""
+"""Send a query to one replica of every shard, or to the next if one is lost or silent: one ranking per shard."""
 
 import threading
 import time

@@ -1,7 +1,7 @@
-"""shards.json: what a folder of shards holds, and how each file has to look.
+"""shards.json: the contents of a folder of shards, and the size and sha256 of each file.
 
-It is written last, so that a folder without it is one that was never finished. Files are told apart by their bytes and
-their sha256: a node that sees the folder compares the bytes, one that fetches a file compares both.
+It is written last, so a folder without it was never finished. A node that sees the folder compares sizes; a node that
+fetches a file compares both.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from resight.errors import CollectionError, VersionMismatch
+from resight.files.atomic import replace_atomic
 from resight.types import Choice
 
 FILE = "shards.json"
@@ -80,9 +81,8 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
         "inner": {"name": manifest.inner.name, **manifest.inner.settings},
         "shards": [asdict(shard) for shard in manifest.shards],
     }
-    temporary = folder / f".{FILE}"
-    temporary.write_text(json.dumps(table, default=str, indent=1), encoding="utf-8")
-    temporary.replace(folder / FILE)
+    with replace_atomic(folder / FILE) as temporary:
+        temporary.write_text(json.dumps(table, default=str, indent=1), encoding="utf-8")
 
 
 def read_manifest(folder: Path, inner: Choice) -> Manifest:

@@ -1,6 +1,6 @@
-"""Chunks of rows, run through once → the chunks of each shard, which can be run through as often as an index likes.
+"""Partition a stream of rows by shard: one pass over the chunks in, chunks per shard out that can be read repeatedly.
 
-Rows go to one folder a shard, in files of some megabytes; what is not written yet is all that memory holds.
+Rows go to one folder per shard, in files of some megabytes; memory holds only what is not written yet.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A shard's files → a host that does not see their folder, one piece after the other."""
+"""Send the files of a shard to a host that does not see their folder, piece by piece."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,7 +6,7 @@ from resight.index.rows.reservoir import Reservoir
 
 
 def sample(count: int, size: int, chunk: int, seed: int = 0) -> list[float]:
-    reservoir = Reservoir(size, seed)
+    reservoir = Reservoir(size, np.random.default_rng(seed))
     for start in range(0, count, chunk):
         reservoir.add(np.arange(start, min(start + chunk, count), dtype=np.float32)[:, None])
     return [float(value) for value in reservoir.take().ravel()]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.index.shards.placement import Placement, draw, place
+from resight.index.shards.placement import Placement, assign_replicas, draw
 
 NODES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(0.5, 16), min_size=1, max_size=8)
 
@@ -19,7 +19,7 @@ def list_holders(placed: Placement) -> set[tuple[int, str]]:
 
 def test_the_highest_bid_wins():
     bids = {node: draw("shard 0", node, 1.0) for node in "abc"}
-    assert place(["shard 0"], 1, dict.fromkeys("abc", 1.0)) == {(0, 0): max(bids, key=bids.__getitem__)}
+    assert assign_replicas(["shard 0"], 1, dict.fromkeys("abc", 1.0)) == {(0, 0): max(bids, key=bids.__getitem__)}
 
 
 def test_a_heavier_node_bids_more():
@@ -27,27 +27,30 @@ def test_a_heavier_node_bids_more():
 
 
 def test_two_nodes_share_the_shards_and_each_holds_a_replica_of_all():
-    placed = place(name_shards(8), 2, {"a": 4.0, "b": 4.0})
+    placed = assign_replicas(name_shards(8), 2, {"a": 4.0, "b": 4.0})
     assert Counter(node for (_, replica), node in placed.items() if replica == 0) == {"a": 4, "b": 4}
     assert list_holders(placed) == {(shard, node) for shard in range(8) for node in "ab"}
 
 
 def test_a_node_with_three_times_the_cores_takes_three_times_the_shards():
-    assert Counter(place(name_shards(8), 1, {"small": 2.0, "large": 6.0}).values()) == {"large": 6, "small": 2}
+    assert Counter(assign_replicas(name_shards(8), 1, {"small": 2.0, "large": 6.0}).values()) == {
+        "large": 6,
+        "small": 2,
+    }
 
 
 def test_a_node_without_cores_takes_nothing_where_another_has_some():
-    assert set(place(name_shards(4), 2, {"head": 0.0, "worker": 1.0}).values()) == {"worker"}
-    assert set(place(name_shards(4), 2, {"head": 0.0}).values()) == {"head"}
+    assert set(assign_replicas(name_shards(4), 2, {"head": 0.0, "worker": 1.0}).values()) == {"worker"}
+    assert set(assign_replicas(name_shards(4), 2, {"head": 0.0}).values()) == {"head"}
 
 
 def test_without_nodes_nothing_is_placed():
-    assert place(name_shards(2), 2, {}) == {}
+    assert assign_replicas(name_shards(2), 2, {}) == {}
 
 
 @given(NODES, st.integers(0, 24), st.integers(1, 4))
 def test_every_shard_has_its_replicas_on_different_nodes(nodes: dict[str, float], shards: int, replication: int):
-    placed = place(name_shards(shards), replication, nodes)
+    placed = assign_replicas(name_shards(shards), replication, nodes)
     replicas = min(replication, len(nodes))
     assert set(placed) == {(shard, replica) for shard in range(shards) for replica in range(replicas)}
     assert len(list_holders(placed)) == len(placed)
@@ -56,7 +59,7 @@ def test_every_shard_has_its_replicas_on_different_nodes(nodes: dict[str, float]
 
 @given(st.integers(2, 12), st.integers(1, 40), st.integers(1, 3))
 def test_equal_nodes_carry_equal_loads(nodes: int, shards: int, replication: int):
-    placed = place(name_shards(shards), replication, {f"node {number}": 1.0 for number in range(nodes)})
+    placed = assign_replicas(name_shards(shards), replication, {f"node {number}": 1.0 for number in range(nodes)})
     first = Counter(node for (_, replica), node in placed.items() if replica == 0)
     assert max(first.values()) <= -(-shards // nodes)
     share = shards * min(replication, nodes) / nodes
@@ -70,6 +73,6 @@ def test_few_shards_move_when_a_node_comes_or_goes(change: str):
     few = {f"node {number}": 4.0 for number in range(8)}
     many = {**few, "one more": 4.0}
     before, after = (few, many) if change == "comes" else (many, few)
-    old = list_holders(place(name_shards(64), 2, before))
-    new = list_holders(place(name_shards(64), 2, after))
+    old = list_holders(assign_replicas(name_shards(64), 2, before))
+    new = list_holders(assign_replicas(name_shards(64), 2, after))
     assert 14 <= len(new - old) <= 32
