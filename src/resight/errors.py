@@ -1,28 +1,31 @@
 """Every error that resight raises on purpose.
 
     ResightError                    exit code 1
-    ├── InputError            2     what was given cannot be used
-    │   ├── ImageError              an image that cannot be decoded, or is refused
-    │   ├── BoxError                a box outside its image, or inside out
-    │   ├── ManifestError           a manifest or a data set on disk that breaks its format
-    │   └── RecipeError             a recipe, plug-in name or setting that does not exist
-    ├── CollectionError       3     a collection that cannot be used as asked
-    │   ├── SpaceMismatch           descriptors of two different encodings
-    │   ├── VersionMismatch         a collection of another format version
+    ├── InputError            2     the input cannot be used
+    │   ├── ImageError              the image cannot be decoded, or exceeds a limit
+    │   ├── BoxError                the box lies outside its image, or has no area
+    │   ├── ManifestError           a manifest or a data set on disk breaks its format
+    │   └── RecipeError             a recipe, plug-in name or setting is unknown or invalid
+    ├── CollectionError       3     the collection cannot be used as asked
+    │   ├── SpaceMismatch           the descriptors come from two different encodings
+    │   ├── VersionMismatch         the collection has another format version
     │   └── CollectionBusy          another process is writing
-    ├── StorageError          4     the disk is full or does not let us write
+    ├── StorageError          4     the disk is full or not writable
     ├── MissingExtra          5     an optional dependency is not installed
-    │   ├── MissingFile             a file that a recipe names is not here
-    │   └── MissingWeights          a network's weights are not here and cannot be had
-    ├── ClusterError          6     nodes of a Ray cluster that are lost, do not answer or do not fit together
-    └── TrainingError         7     training that cannot go on; what was saved last is good
+    │   ├── MissingFile             a file that a recipe names does not exist
+    │   └── MissingWeights          a network's weights are not here and cannot be downloaded
+    ├── ClusterError          6     nodes of a cluster are lost, do not answer or run different versions
+    └── TrainingError         7     training cannot go on; the last checkpoint is intact
 
-Each carries three sentences: what was expected, what came instead, and what to do about it.
+Each error has up to four parts: the problem, what resight expected, what it got, and how to fix it.
 """
+
+import difflib
+from collections.abc import Iterable
 
 
 class ResightError(Exception):
-    """Root of the tree; `str()` gives the problem, then expected, actual and the fix, one a line."""
+    """Root of the tree; `str()` gives the problem, then expected, actual and fix, one per line."""
 
     exit_code = 1
 
@@ -93,3 +96,9 @@ class ClusterError(ResightError):
 
 class TrainingError(ResightError):
     exit_code = 7
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """The fix for an unknown name: the known names that are spelt almost like it, or `otherwise`."""
+    close = difflib.get_close_matches(word, list(known), n=3)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else otherwise

@@ -1,21 +1,42 @@
-"""Module name → plug-in.
+"""Plug-ins by name, and their settings from tables.
 
-A plug-in folder is a package whose modules each hold a frozen dataclass `Config` and `build(config)`.
-`load("resight.index", "exact", {...})` imports the module, checks the settings and builds it.
+A plug-in folder is a package whose modules each hold a frozen dataclass `Config` and a function `build(config)`; a
+module whose name starts with `_` is no plug-in. In: a package, a name and a table of settings, as TOML and JSON hold
+it. Out: the plug-in.
+
+    load("resight.index", "hnsw", {"links": 16})
+
+pydantic validates the table strictly: no "3" for 3 and no true for 1. An integer may stand for a float, a list for a
+tuple, a string for a `Path`, a name or a table with "name" for a `Choice`. Its errors leave as RecipeError. pydantic is
+imported with the first table, because commands such as `resight --help` validate none.
 """
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
 import typing
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, UnionType
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar, Union, cast
 
-from resight.errors import MissingExtra, RecipeError
-from resight.recipe.tables import read_branch, read_choice
+from resight.errors import MissingExtra, RecipeError, did_you_mean
 from resight.types import Branch, Choice
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+Config = TypeVar("Config")
+LIMITS: dict[tuple[type, str], dict[str, Any]] = {(Branch, "weight"): {"ge": 0, "allow_inf_nan": False}}
+EXPECTED = {"tuple_type": "a list", "path_type": "a path", "dict_type": "a table"}  # in words of TOML, by error
+OUT_OF_RANGE = {
+    "greater_than_equal": "at least {ge:g}",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "at most {le:g}",
+    "less_than": "less than {lt:g}",
+    "finite_number": "a finite number",
+}
 
 
 def load(package: str, name: str, settings: Mapping[str, Any]) -> Any:
@@ -33,13 +54,14 @@ def names(package: str) -> list[str]:
 
 
 def find(package: str, name: str) -> ModuleType:
+    """The module of a plug-in; MissingExtra if it needs a package that is not installed."""
     valid = names(package)
     if name not in valid:
         raise RecipeError(
             f"there is no {package.rpartition('.')[2]} called {name!r}",
             expected=f"one of {', '.join(valid)}",
             actual=repr(name),
-            fix="check the spelling in the recipe or on the command line",
+            fix=did_you_mean(name, valid, "check the spelling in the recipe or on the command line"),
         )
     try:
         return importlib.import_module(f"{package}.{name}")
@@ -54,60 +76,154 @@ def find(package: str, name: str) -> ModuleType:
         ) from error
 
 
-def configure(config: type, settings: Mapping[str, Any], owner: str) -> Any:
-    """A `config` with `settings` put in, each key and type checked."""
-    hints = typing.get_type_hints(config)
-    fields = [field.name for field in dataclasses.fields(config)]
-    for key in settings:
-        if key not in fields:
-            raise RecipeError(
-                f"{owner} has no setting {key!r}",
-                expected=f"one of {', '.join(fields) or '(it has none)'}",
-                actual=repr(key),
-                fix="remove it or correct its name",
-            )
+def configure(config: type[Config], settings: Any, owner: str) -> Config:
+    """The dataclass `config` from a table (a Choice from a name, too), each setting validated; errors name `owner`."""
+    from pydantic import ValidationError
+
     try:
-        return config(**{key: convert(value, hints[key], f"{owner}: {key}") for key, value in settings.items()})
-    except TypeError as error:
-        raise RecipeError(
-            f"{owner}: {error}", expected=f"settings {', '.join(fields)}", fix="add what is missing"
-        ) from error
+        return cast(Config, _adapter(cast(Hashable, config)).validate_python(settings))
+    except ValidationError as error:
+        raise _translate(error, settings, config, owner) from error
 
 
 def check_range(name: str, value: float, low: float, high: float = float("inf")) -> None:
-    """For a Config's `__post_init__`: refuses what would crash or mean nothing further down."""
+    """For a Config's `__post_init__`: refuse a value outside low … high, and NaN."""
     if not low <= value <= high:  # also false for NaN
         raise RecipeError(
             f"{name} = {value} is out of range", expected=f"{low:g} to {high:g}", actual=str(value), fix="correct it"
         )
 
 
-def convert(value: Any, hint: Any, owner: str) -> Any:
-    """`value` (as TOML gives it) in the type that a Config declares."""
-    origin, choices = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Literal and value in choices:
-        return value
-    if origin in (UnionType, typing.Union):
-        for option in choices:
-            if value is None and option is type(None):
-                return None
-            try:
-                return convert(value, option, owner)
-            except RecipeError:
-                continue
-    elif origin is tuple and isinstance(value, (list, tuple)):
-        return tuple(convert(item, choices[0], owner) for item in value)
-    elif hint is Branch:
-        return value if isinstance(value, Branch) else read_branch(value)
-    elif hint is Choice:
-        return value if isinstance(value, Choice) else read_choice(value, owner)
-    elif hint is Path and isinstance(value, (str, Path)):
-        return Path(value)
-    elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    elif isinstance(hint, type) and type(value) is hint:
-        return value
-    wanted = (
-        f"one of {', '.join(map(repr, choices))}" if origin is typing.Literal else str(getattr(hint, "__name__", hint))
+def refuse_key(key: str, known: Sequence[str], owner: str) -> RecipeError:
+    """The error for a key of a table that is not among the known ones."""
+    return RecipeError(
+        f"{owner} has no setting {key!r}",
+        expected=f"one of {', '.join(known) or '(it has none)'}",
+        actual=repr(key),
+        fix=did_you_mean(key, known, "remove it or correct its name"),
     )
-    raise RecipeError(f"{owner} does not fit", expected=wanted, actual=repr(value), fix="correct the value")
+
+
+@functools.cache
+def _adapter(config: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_describe(config))
+
+
+def _describe(hint: Any) -> Any:
+    """A field's type with the exceptions to pydantic's strict mode that tables need."""
+    from pydantic import BeforeValidator, InstanceOf, Strict
+
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return Annotated[_describe(parts[0]), *parts[1:]]
+    if origin in (UnionType, Union):
+        return Union[tuple(map(_describe, parts))]  # noqa: UP007 - a list of types that is known at run time only
+    if origin is tuple:
+        return Annotated[tuple[tuple(map(_describe, parts))], Strict(False)]  # type: ignore[misc]
+    if hint is Path:
+        return Annotated[Path, Strict(False)]
+    if hint is Choice:
+        return Annotated[InstanceOf[Choice], BeforeValidator(_to_choice)]
+    return _describe_table(hint) if dataclasses.is_dataclass(hint) else hint
+
+
+def _describe_table(config: Any) -> Any:
+    """A table with the fields of a dataclass, which becomes the dataclass."""
+    from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+    from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on
+
+    hints = typing.get_type_hints(config, include_extras=True)
+    items: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        hint: Any = Annotated[_describe(hints[field.name]), Field(**LIMITS.get((config, field.name), {}))]
+        required = field.default is field.default_factory is dataclasses.MISSING
+        items[field.name] = hint if required else NotRequired[hint]
+    make_table: Any = TypedDict
+    table = make_table(config.__name__, items)
+    table.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
+
+    def to_table(value: Any) -> Any:
+        if isinstance(value, config):
+            return {name: getattr(value, name) for name in items}
+        return dict(value) if isinstance(value, Mapping) else value
+
+    return Annotated[table, BeforeValidator(to_table), AfterValidator(lambda values: config(**values))]
+
+
+def _to_choice(value: Any) -> Any:
+    if isinstance(value, str):
+        return Choice(value)
+    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        return Choice(value["name"], {key: setting for key, setting in value.items() if key != "name"})
+    return value  # pydantic refuses it
+
+
+def _translate(error: "ValidationError", value: Any, config: type, owner: str) -> RecipeError:
+    """pydantic's errors as one RecipeError; an unknown setting first, as it often explains a missing one."""
+    found = error.errors(include_url=False)
+    first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
+    kind, name, limits = first["type"], str(first["loc"][-1]) if first["loc"] else "", first.get("ctx", {})
+    path, actual = _follow(value, first["loc"])
+    if kind == "extra_forbidden":
+        subject = ": ".join([owner, *_dotted(path[:-1])])
+        return refuse_key(name, _list_fields(config, path[:-1]), subject)
+    subject = ": ".join([owner, *_dotted(path)])
+    if kind == "missing":
+        given = ", ".join(actual) if isinstance(actual, Mapping) else repr(actual)
+        return RecipeError(
+            f"{subject} has no {name}",
+            expected=f"the setting {name}",
+            actual=given or "no settings",
+            fix=f"add {name} = …",
+        )
+    if kind in OUT_OF_RANGE:
+        return RecipeError(
+            f"{subject} = {actual} is out of range",
+            expected=OUT_OF_RANGE[kind].format(**limits),
+            actual=str(actual),
+            fix="correct it",
+        )
+    if limits.get("class") == Choice.__name__:
+        return RecipeError(
+            f"{subject} is not a plug-in",
+            expected='a name, or a table with "name"',
+            actual=repr(actual),
+            fix='e.g. "exact" or { name = "exact" }',
+        )
+    words = [EXPECTED.get(each["type"], each["msg"]) for each in found if _follow(value, each["loc"])[0] == path]
+    expected = " or ".join(dict.fromkeys(word.removeprefix("Input should be ") for word in words))
+    return RecipeError(f"{subject} does not fit", expected=expected, actual=repr(actual), fix="correct the value")
+
+
+def _follow(value: Any, steps: Iterable[int | str]) -> tuple[list[int | str], Any]:
+    """The part of pydantic's location that leads into `value`, and what lies there.
+
+    Steps that lead nowhere follow it: a missing key, or pydantic's name for a member of a union.
+    """
+    path: list[int | str] = []
+    for step in steps:
+        is_key = isinstance(value, Mapping) and step in value
+        is_item = isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value)
+        if not (is_key or is_item):
+            break
+        value = value[step]
+        path.append(step)
+    return path, value
+
+
+def _dotted(path: Sequence[int | str]) -> list[str]:
+    return [".".join(map(str, path))] if path else []
+
+
+def _list_fields(hint: Any, path: Iterable[int | str]) -> list[str]:
+    """The fields of the dataclass at `path` inside a value of the type `hint`."""
+    for step in path:
+        members = typing.get_args(hint) if typing.get_origin(hint) in (UnionType, Union) else (hint,)
+        hint = next(
+            typing.get_args(member)[0] if isinstance(step, int) else typing.get_type_hints(member)[step]
+            for member in members
+            if (typing.get_origin(member) is tuple if isinstance(step, int) else dataclasses.is_dataclass(member))
+        )
+    return [field.name for field in dataclasses.fields(hint)]

@@ -1,14 +1,16 @@
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
+from pydantic import Field
 
 from resight import plugins
 from resight.errors import MissingExtra, RecipeError
-from resight.types import Choice
+from resight.types import Branch, Choice
 
 TOY = """
 from dataclasses import dataclass
@@ -70,7 +72,8 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(RecipeError) as caught:
         plugins.find("resight.index", "exakt")
     assert caught.value.problem == "there is no index called 'exakt'"
-    assert "exact" in caught.value.expected and "inverted" in caught.value.expected
+    assert "exact" in caught.value.expected and "asmk_inverted" in caught.value.expected
+    assert caught.value.fix == "did you mean 'exact'?"
 
 
 def test_a_name_cannot_lead_out_of_its_package():
@@ -98,6 +101,7 @@ def test_an_unknown_setting_is_answered_with_the_known_ones():
         plugins.configure(Config, {"cuont": 3}, "toy")
     assert caught.value.problem == "toy has no setting 'cuont'"
     assert caught.value.expected == "one of count, share, name, flag, kind, file, scales"
+    assert caught.value.fix == "did you mean 'count'?"
 
 
 def test_no_settings_leave_the_defaults():
@@ -144,13 +148,15 @@ def test_what_toml_gives_becomes_what_the_config_declares(key: str, value: objec
 def test_a_value_of_another_type_is_refused(key: str, value: object):
     with pytest.raises(RecipeError) as caught:
         plugins.configure(Config, {key: value}, "toy")
-    assert caught.value.problem == f"toy: {key} does not fit"
+    path = "scales.0" if value == ["wide"] else key
+    assert caught.value.problem == f"toy: {path} does not fit"
+    assert caught.value.expected and caught.value.actual == repr("wide" if value == ["wide"] else value)
 
 
 def test_a_refused_choice_is_answered_with_the_valid_ones():
     with pytest.raises(RecipeError) as caught:
         plugins.configure(Config, {"kind": "medium"}, "toy")
-    assert caught.value.expected == "one of 'hard', 'soft'"
+    assert caught.value.expected == "'hard' or 'soft'"
     assert caught.value.actual == "'medium'"
 
 
@@ -158,7 +164,7 @@ def test_a_refused_choice_is_answered_with_the_valid_ones():
     ("package", "name", "settings"),
     [
         ("resight.index", "hnsw", {"links": 1}),
-        ("resight.index", "inverted", {"threshold": 2.0}),
+        ("resight.index", "asmk_inverted", {"threshold": 2.0}),
         ("resight.search.rerankers", "geometry", {"candidates": -1}),
         ("resight.search.rerankers", "geometry", {"ratio": float("nan")}),
         ("resight.encode.backbones", "sift", {"max_side": 0}),
@@ -185,3 +191,55 @@ def test_a_plug_in_inside_a_plug_in_is_a_name_or_a_table_or_already_one():
 def test_what_names_no_plug_in_is_refused(value: object):
     with pytest.raises(RecipeError, match="sources"):
         plugins.configure(Nested, {"sources": value}, "toy")
+
+
+@dataclass(frozen=True)
+class Fused:
+    parts: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bounded:
+    size: Annotated[int, Field(ge=1, le=9)]
+    scales: tuple[Annotated[float, Field(gt=0)], ...] = ()
+    cut: int | str | None = None
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem", "expected", "actual"),
+    [
+        ({"size": 0}, "toy: size = 0 is out of range", "at least 1", "0"),
+        ({"size": 10}, "toy: size = 10 is out of range", "at most 9", "10"),
+        ({"size": 1, "scales": [1, -1]}, "toy: scales.1 = -1 is out of range", "more than 0", "-1"),
+        ({"size": 1, "scales": "all"}, "toy: scales does not fit", "a list", "'all'"),
+        ({"size": 1, "cut": 0.5}, "toy: cut does not fit", "a valid integer or a valid string", "0.5"),
+        ({"scales": []}, "toy has no size", "the setting size", "scales"),
+        ({"sise": 3}, "toy has no setting 'sise'", "one of size, scales, cut", "'sise'"),
+        (3, "toy does not fit", "a table", "3"),
+    ],
+)
+def test_an_error_of_pydantic_has_our_form(settings: object, problem: str, expected: str, actual: str):
+    with pytest.raises(RecipeError) as caught:
+        plugins.configure(Bounded, settings, "toy")
+    error = caught.value
+    assert (error.problem, error.expected, error.actual) == (problem, expected, actual)
+    assert error.fix
+
+
+def test_an_unknown_setting_deep_in_a_table_is_answered_with_those_of_its_own_table():
+    with pytest.raises(RecipeError) as caught:
+        plugins.configure(Fused, {"parts": [{"encoder": "sift", "descriptor": "vlad", "wieght": 2}]}, "fused")
+    assert caught.value.problem == "fused: parts.0 has no setting 'wieght'"
+    assert caught.value.expected == "one of encoder, descriptor, transforms, weight, index, regions, query_regions"
+    assert caught.value.fix == "did you mean 'weight'?"
+
+
+def test_a_branch_inside_a_plug_in_is_a_table_or_already_one():
+    branch = Branch(Choice("sift"), Choice("vlad"), weight=2.0)
+    table = {"encoder": "sift", "descriptor": {"name": "vlad"}, "weight": 2}
+    assert plugins.configure(Fused, {"parts": [table, branch]}, "fused") == Fused((branch, branch))
+
+
+def test_pydantic_is_imported_with_the_first_table():
+    code = "import sys, resight.plugins, resight.recipe; print('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

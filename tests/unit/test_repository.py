@@ -96,7 +96,7 @@ def test_a_shipped_recipe_names_plug_ins_and_settings_that_exist(name: str) -> N
             plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
         for metric in chosen.metrics:
             metrics.build(metric)
-        assert chosen.name.partition(recipe.BEFORE_LABEL)[0] == name
+        assert chosen.name.partition(recipe.LABEL_SEPARATOR)[0] == name
         assert chosen.store.name in plugins.names("resight.store")
 
 

@@ -18,7 +18,7 @@ from resight import kernels
 from resight import recipe as recipes
 from resight.evaluate.results import RunResult
 from resight.files import remote
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.types import Dataset, Recipe
 
 
@@ -39,7 +39,7 @@ class ResultCache:
         plain = {name: getattr(result, name) for name in _list_fields(RunResult) if name != "recipe"}
         text = json.dumps({"result": plain, "bytes_an_image": bytes_an_image}, default=_flatten)
         fix = "another folder: --cache; or do without it: --no-cache"
-        with write_whole(path, f"cannot keep results in {self._folder}", fix) as temporary:
+        with write_atomic(path, f"cannot keep results in {self._folder}", fix) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
     def _place(self, key: str) -> Path:
@@ -69,7 +69,7 @@ def make_key(recipe: Recipe, data: str, *how: object) -> str:
 def _mark_file(path: Path) -> str:
     try:
         if remote.is_remote(path):
-            return f"{remote.to_url(path)} {remote.look_up(path)}"
+            return f"{remote.to_url(path)} {remote.stat(path)}"
         status = path.stat()
     except OSError:
         return "absent"

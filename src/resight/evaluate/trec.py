@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError, ManifestError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.types import FloatArray, Judgement, Recipe
 
 RUN = ("query", "Q0", "image", "rank", "score", "tag")
@@ -174,7 +174,7 @@ def write_qrels(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> None
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
 
 

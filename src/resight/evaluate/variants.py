@@ -211,7 +211,7 @@ def _refuse(error: MissingExtra, count: int) -> MissingExtra:
 
 
 def _shared_name(recipe: Recipe) -> str:
-    return recipe.name.removesuffix(recipes.BEFORE_LABEL + recipes.label(recipe))
+    return recipe.name.removesuffix(recipes.LABEL_SEPARATOR + recipes.label(recipe))
 
 
 def _say_rows(labels: Sequence[str]) -> str:

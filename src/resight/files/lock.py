@@ -1,8 +1,8 @@
-"""One writer a collection.
+"""One writer per collection: a folder in, a context out in which no other process or thread holds the folder's lock.
 
-In goes the collection's folder, out comes a context in which no other process (nor another thread) holds its lock.
-The operating system frees the lock when its process ends in whatever way, so a lock is never left over. The file
-`writer.lock` stays; what it says (process, host, since when) is there for the error message of whoever comes second.
+The operating system releases the lock when the process ends, however it ends, so no stale lock is left. The file
+`writer.lock` stays. It holds the process, host and time of the writer, which a second writer's error message names: the
+locks of common packages do not record their holder.
 """
 
 import errno
@@ -18,18 +18,18 @@ from pathlib import Path
 from resight.errors import CollectionBusy, StorageError
 
 NAME = "writer.lock"
-BUSY = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)  # the last one is Windows
+BUSY = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)  # EDEADLK on Windows
 
 
 @contextmanager
 def writer_lock(folder: Path) -> Iterator[None]:
-    """Hold the right to write to the collection in `folder`; raises CollectionBusy at once when another has it."""
+    """Hold the writer lock of the collection in `folder`; CollectionBusy at once if another writer holds it."""
     path = folder / NAME
     descriptor = _open(path)
     try:
         _acquire(descriptor, path)
         try:
-            _sign(descriptor)
+            _write_holder(descriptor)
             yield
         finally:
             os.ftruncate(descriptor, 0)
@@ -44,7 +44,7 @@ def _open(path: Path) -> int:
     except OSError as error:
         raise StorageError(
             f"cannot open {path} to lock the collection",
-            expected="a folder that exists and can be written to",
+            expected="an existing, writable folder",
             actual=str(error),
             fix="check the path and its permissions",
         ) from error
@@ -69,7 +69,7 @@ def _acquire(descriptor: int, path: Path) -> None:
         ) from error
 
 
-def _sign(descriptor: int) -> None:
+def _write_holder(descriptor: int) -> None:
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -84,14 +84,14 @@ def _read_holder(path: Path) -> str:
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
         return f"process {holder['pid']} on {holder['host']} has been writing since {holder['since']}"
-    except (OSError, ValueError, KeyError):  # the holder has the lock but has not signed yet
-        return "a process that has only just begun"
+    except (OSError, ValueError, KeyError):  # the holder has the lock but has not written its name yet
+        return "a process that has just started"
 
 
 if sys.platform == "win32":
     import msvcrt
 
-    FAR = 1 << 30  # Windows hides locked bytes from other processes, so one far behind the text is locked
+    FAR = 1 << 30  # Windows hides locked bytes from other processes, so lock one far behind the text
 
     def _try_lock(descriptor: int) -> None:
         os.lseek(descriptor, FAR, os.SEEK_SET)

@@ -1,13 +1,13 @@
-"""Files that lie elsewhere: a path or an address such as s3://bucket/photos in, bytes and listings out.
+"""Remote files: a path or an address such as s3://bucket/photos in, bytes and listings out.
 
     s3://bucket/key   gs://bucket/key   az://container/key   https://host/file   file:///folder   memory://folder
 
-A remote file is named by a `Path` like any other; pathlib folds its address (`s3:/bucket/key`), `to_url` unfolds it.
-It is reached through fsspec, with the driver of its scheme (s3fs for s3); both are imported when the first such address
-is used. Credentials come from where the driver takes them (AWS_* variables, ~/.aws, …).
+A `Path` names a remote file like any other; pathlib folds its address to `s3:/bucket/key`, and `to_url` unfolds it.
+fsspec reaches it with the driver of its scheme (s3fs for s3); both are imported when the first such address is used.
+The driver looks for credentials in its usual locations (AWS_* variables, ~/.aws, …).
 
-A driver's FileNotFoundError, PermissionError and IsADirectoryError pass through, as those of `open` do: they are about
-one file. Anything else (no driver, no credentials, nobody answers) is about all of them, and becomes a ResightError.
+A driver's FileNotFoundError, PermissionError and IsADirectoryError pass through like those of `open`: they concern one
+file. Anything else (no driver, no credentials, no answer) concerns all of them and becomes a ResightError.
 """
 
 import importlib
@@ -24,23 +24,23 @@ from resight.errors import InputError, MissingExtra
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]")  # two letters at least: C:/ is a disk
 SECOND = 10**9
-# The usual waits add up to minutes for an address that does not answer.
-PATIENCE = {"connect_timeout": 4, "read_timeout": 30, "retries": {"max_attempts": 1}}
+# The drivers' own timeouts add up to minutes for an address that does not answer.
+TIMEOUTS = {"connect_timeout": 4, "read_timeout": 30, "retries": {"max_attempts": 1}}
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "s3": {"config_kwargs": PATIENCE, "use_listings_cache": False},
-    "s3a": {"config_kwargs": PATIENCE, "use_listings_cache": False},
+    "s3": {"config_kwargs": TIMEOUTS, "use_listings_cache": False},
+    "s3a": {"config_kwargs": TIMEOUTS, "use_listings_cache": False},
 }
 ATTEMPTS = 2
 
 
 class Status(NamedTuple):
-    """What a place tells of a file. Both the same: the file has not changed."""
+    """Size and time of a remote file. If both are the same, the file has not changed."""
 
     size: int
-    modified_ns: int  # of a remote file: whole seconds, and below them a mark of its ETag; 0 where neither is told
+    modified_ns: int  # whole seconds, and below them a checksum of its ETag; 0 if the store gives neither
 
 
-class Listed(NamedTuple):
+class ListedFile(NamedTuple):
     url: str
     size: int
     modified_ns: int
@@ -51,54 +51,54 @@ def is_remote(path: Path | str) -> bool:
 
 
 def to_url(path: Path | str) -> str:
-    """The address of a remote file; of a local one its path."""
+    """The address of a remote file, or the path of a local one."""
     found = SCHEME.match(str(path))
     if found is None:
         return str(path)
     return _join(found[1].lower(), Path(path).as_posix()[found.end() :])
 
 
-def open_place(path: Path) -> BinaryIO:
-    """The file at `path`, here or elsewhere, for reading."""
+def open_file(path: Path) -> BinaryIO:
+    """The file at `path`, local or remote, for reading."""
     if not is_remote(path):
         return path.open("rb")
     url = to_url(path)
-    with _reaching(url) as files:
+    with _driver(url) as files:
         return cast(BinaryIO, files.open(files._strip_protocol(url), "rb"))
 
 
-def read_place(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """All bytes of a remote file."""
     url = to_url(path)
-    with _reaching(url) as files:
+    with _driver(url) as files:
         return cast(bytes, files.cat_file(files._strip_protocol(url)))
 
 
-def write_place(path: Path, data: bytes) -> None:
-    """A remote file with these bytes, whole or not at all: object stores show an object when all of it is there."""
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a remote file atomically: object stores show an object once all of it has arrived."""
     url = to_url(path)
-    with _reaching(url) as files:
+    with _driver(url) as files:
         files.pipe_file(files._strip_protocol(url), data)
 
 
-def look_up(path: Path) -> Status | None:
-    """Of a remote file; None where there is none (a folder is none)."""
+def stat(path: Path) -> Status | None:
+    """Size and time of a remote file; None if there is no file (a folder is not one)."""
     entry = _describe(path)
     return _read_status(entry) if entry is not None and entry["type"] == "file" else None
 
 
 def is_folder(path: Path) -> bool:
-    """Whether something lies below a remote path."""
+    """Whether files lie below a remote path."""
     entry = _describe(path)
     return entry is not None and entry["type"] == "directory"
 
 
-def list_files(url: str, leave_out: Callable[[str], bool] = lambda _: False) -> Iterator[Listed]:
-    """Every file below a remote folder, in order of name; one listing a level is held.
+def list_files(url: str, leave_out: Callable[[str], bool] = lambda _: False) -> Iterator[ListedFile]:
+    """Every file below a remote folder, sorted by name; memory holds one folder's listing per level.
 
-    Files and folders are left out by their own name.
+    `leave_out` gets the bare name of each file and folder, and leaves it out by returning True.
     """
-    with _reaching(url) as files:
+    with _driver(url) as files:
         root = files._strip_protocol(url)
         pending = [iter(_list_folder(files, root))]
     while pending:
@@ -108,10 +108,10 @@ def list_files(url: str, leave_out: Callable[[str], bool] = lambda _: False) -> 
         elif leave_out(posixpath.basename(entry["name"].rstrip("/"))):
             continue
         elif entry["type"] == "directory":
-            with _reaching(url):
+            with _driver(url):
                 pending.append(iter(_list_folder(files, entry["name"])))
         else:
-            yield Listed(_join(url.partition("://")[0], entry["name"]), *_read_status(entry))
+            yield ListedFile(_join(url.partition("://")[0], entry["name"]), *_read_status(entry))
 
 
 def _join(scheme: str, name: str) -> str:
@@ -119,14 +119,14 @@ def _join(scheme: str, name: str) -> str:
 
 
 def _list_folder(files: Any, folder: str) -> list[dict[str, Any]]:
-    """Without the empty object that some tools leave in the folder's own name."""
+    """The entries of a folder, without the empty object that some tools store under the folder's own name."""
     entries = [entry for entry in files.ls(folder, detail=True) if entry["name"].rstrip("/") != folder.rstrip("/")]
     return sorted(entries, key=lambda entry: str(entry["name"]))
 
 
 def _describe(path: Path) -> dict[str, Any] | None:
     url = to_url(path)
-    with _reaching(url) as files:
+    with _driver(url) as files:
         try:
             return cast(dict[str, Any], files.info(files._strip_protocol(url)))
         except FileNotFoundError:
@@ -134,7 +134,7 @@ def _describe(path: Path) -> dict[str, Any] | None:
 
 
 def _read_status(entry: Mapping[str, Any]) -> Status:
-    """A file and its listing may tell times in different detail, and two changes may share a second: hence the ETag."""
+    """Drivers round a file's time differently in a listing, and two changes may share a second: hence the ETag."""
     modified = next(
         (entry[key] for key in ("LastModified", "mtime", "updated", "last_modified", "created") if entry.get(key)), 0
     )
@@ -142,18 +142,18 @@ def _read_status(entry: Mapping[str, Any]) -> Status:
     etag = next((str(entry[key]) for key in ("ETag", "etag") if entry.get(key)), "")
     if not etag and isinstance(seconds, float):
         return Status(int(entry["size"] or 0), round(seconds * SECOND))
-    mark = zlib.crc32(etag.strip('"').encode()) % SECOND if etag else 0
-    return Status(int(entry["size"] or 0), int(seconds) * SECOND + mark)
+    checksum = zlib.crc32(etag.strip('"').encode()) % SECOND if etag else 0
+    return Status(int(entry["size"] or 0), int(seconds) * SECOND + checksum)
 
 
 @contextmanager
-def _reaching(url: str) -> Iterator[Any]:
-    """The driver of an address; what goes wrong on the way there is told in our words."""
+def _driver(url: str) -> Iterator[Any]:
+    """The driver for an address; errors of the store leave as InputError."""
     try:
         yield _find_driver(url)
     except (FileNotFoundError, PermissionError, IsADirectoryError, MissingExtra, InputError):
         raise
-    except Exception as error:  # drivers raise whatever the libraries below them do
+    except Exception as error:  # drivers raise the errors of any library below them
         raise InputError(
             f"cannot reach {url}",
             expected="a store that answers, and credentials that it accepts",
@@ -166,7 +166,7 @@ def _reaching(url: str) -> Iterator[Any]:
 def _find_driver(url: str) -> Any:
     scheme = url.partition("://")[0]
     try:
-        made = importlib.import_module("fsspec").get_filesystem_class(scheme)
+        driver = importlib.import_module("fsspec").get_filesystem_class(scheme)
     except ImportError as error:
         raise MissingExtra(
             f"{url} needs a driver that is not installed",
@@ -181,7 +181,7 @@ def _find_driver(url: str) -> Any:
             actual=url,
             fix="check the address",
         ) from error
-    files = made(**OPTIONS.get(scheme, {}))
+    files = driver(**OPTIONS.get(scheme, {}))
     if hasattr(files, "retries"):
         files.retries = ATTEMPTS
     return files

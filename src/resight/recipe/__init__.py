@@ -1,4 +1,4 @@
-"""TOML → frozen Recipe, once, at the edge.
+"""Recipes: TOML files (and overrides of the command line) in, frozen Recipes out, once, at the edge.
 
     name = "museum"
     index = "exact"                                   # a plug-in by name …
@@ -11,10 +11,10 @@
     [[rerankers]]
     name = "geometry"
 
-Recipes that come with the package are found by name ("sift", "craterbench/backbones"), a recipe of one's own by its
-path; `{here}/` at the start of a string is the folder that its file lies in (recipe_places.py). `overrides` are
-`key=value` strings with dotted keys ("branches.0.encoder.features=2000", "index=hnsw"); see recipe_overrides.py. A
-recipe may hold rows and alternatives, and then stands for many; see recipe_alternatives.py.
+A recipe is found by the path of its file or, if it comes with the package, by its name ("sift",
+"craterbench/backbones"). Steps: read TOML; replace `{here}/` by the folder of the file (paths.py); put in `overrides`,
+which are `key=value` strings with dotted keys such as "branches.0.encoder.features=2000" (overrides.py); expand rows
+and alternatives, which make many recipes of one (expand.py); validate (tables.py).
 """
 
 import copy
@@ -25,15 +25,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from resight.errors import RecipeError
-from resight.recipe.expand import BEFORE_LABEL, expand
+from resight.errors import RecipeError, did_you_mean
+from resight.recipe.expand import LABEL_SEPARATOR, expand
 from resight.recipe.overrides import apply, reaches
-from resight.recipe.tables import KEYS, find_files, parse, read_choice, to_table
+from resight.recipe.paths import expand_here
+from resight.recipe.tables import parse, read_choice, to_table
 from resight.types import Choice, Recipe
 
 __all__ = [
-    "BEFORE_LABEL",
-    "KEYS",
+    "LABEL_SEPARATOR",
     "apply",
     "expand",
     "label",
@@ -50,12 +50,12 @@ __all__ = [
 
 
 def load(source: str | Path, overrides: Sequence[str] = (), preset: str | Path | None = None) -> Recipe:
-    """The recipe at a path, or the shipped one of that name, with overrides put in; refused if it stands for many."""
+    """The recipe at a path, or the shipped one of that name, with overrides; refused if it holds alternatives."""
     found = load_all(source, overrides, preset)
     if len(found) > 1:
         raise RecipeError(
             f"the recipe {str(source if preset is None else preset)!r} holds alternatives, and one is needed here",
-            expected="one plug-in in each place, and no rows",
+            expected="one value per setting, and no rows",
             actual=f"{len(found)}: {'; '.join(map(label, found[:3]))}{' …' if len(found) > 3 else ''}",
             fix="compare them with `resight eval`, or choose one, e.g. --set index=exact",
         )
@@ -63,9 +63,9 @@ def load(source: str | Path, overrides: Sequence[str] = (), preset: str | Path |
 
 
 def load_all(source: str | Path, overrides: Sequence[str] = (), preset: str | Path | None = None) -> list[Recipe]:
-    """Every recipe that the rows and alternatives of one make, each with its own `label`; itself where it has none.
+    """Every recipe that the rows and alternatives of one make, each with its own `label`.
 
-    With a `preset`, that recipe says how to encode and search, and `source` only on which data and by which metrics.
+    With a `preset`, that recipe defines encoding and search, and `source` only the data and the metrics.
     """
     return load_many([source], overrides, [] if preset is None else [preset])
 
@@ -73,18 +73,18 @@ def load_all(source: str | Path, overrides: Sequence[str] = (), preset: str | Pa
 def load_many(
     sources: Sequence[str | Path], overrides: Sequence[str] = (), presets: Sequence[str | Path] = ()
 ) -> list[Recipe]:
-    """All recipes of many, to be measured on the same data: recipes without data take those of the first that has any.
+    """The recipes of many files, to be evaluated on the same data: one without data takes that of the first with data.
 
-    With `presets`, these say how to encode and search, and the one source on which data and by which metrics. An
-    override that names a row is put into the recipes that have it, any other into all.
+    With `presets`, these define encoding and search, and the only source the data and the metrics. An override that
+    names a row applies to the recipes that have this row, any other to all.
     """
     tables = [_read(source) for source in sources]
     if presets:
-        tables = _measure_presets(tables, [_read(preset) for preset in presets])
+        tables = _evaluate_presets(tables, [_read(preset) for preset in presets])
     tables = _share_data(tables)
     for override in overrides:
-        meant = [table for table in tables if reaches(table, override)]
-        for table in meant or tables:
+        reached = [table for table in tables if reaches(table, override)]
+        for table in reached or tables:
             apply(table, override)
     found = [parse(one) for table in tables for one in expand(table)]
     for recipe in found:
@@ -93,10 +93,10 @@ def load_many(
 
 
 def refuse_idle_index(recipe: Recipe, overrides: Sequence[str]) -> None:
-    """An index that is asked for by an override, and that no branch takes, would be a setting without effect."""
-    asked = any(override.partition("=")[0].strip().split(".")[0] == "index" for override in overrides)
-    idle = recipe.index != Choice("exact")  # which a recipe has that names none
-    if asked and idle and all(branch.index for branch in recipe.branches if branch.weight > 0):
+    """Refuse an override of `index` that has no effect, because every branch has an index of its own."""
+    overridden = any(override.partition("=")[0].strip().split(".")[0] == "index" for override in overrides)
+    is_default = recipe.index == Choice("exact")
+    if overridden and not is_default and all(branch.index for branch in recipe.branches if branch.weight > 0):
         raise RecipeError(
             f"the index {recipe.index.name!r} is used by no branch",
             expected="an index for a branch that has none of its own",
@@ -106,21 +106,21 @@ def refuse_idle_index(recipe: Recipe, overrides: Sequence[str]) -> None:
 
 
 def label(recipe: Recipe) -> str:
-    """What tells a recipe from the others of its file, e.g. "aggregated k=32"; its name when there are no others."""
-    return recipe.name.rpartition(BEFORE_LABEL)[2]
+    """What distinguishes a recipe from the others of its file, e.g. "aggregated k=32"; its name if there are none."""
+    return recipe.name.rpartition(LABEL_SEPARATOR)[2]
 
 
 def label_all(recipes: Sequence[Recipe]) -> list[str]:
-    """The label of each, and the whole name of those whose label another has too."""
+    """The label of each recipe, or its full name if another recipe has the same label."""
     often = Counter(map(label, recipes))
     labels = [recipe.name if often[label(recipe)] > 1 else label(recipe) for recipe in recipes]
     twice = [name for name, count in Counter(labels).items() if count > 1]
     if twice:
         raise RecipeError(
             "two recipes have the same name",
-            expected="names that tell them apart",
+            expected="names that differ",
             actual=f"{twice[0]!r}, twice",
-            fix="give each recipe once, and a name of its own",
+            fix="give each recipe once, and its own name",
         )
     return labels
 
@@ -131,43 +131,45 @@ def shipped() -> list[str]:
 
 
 def shipped_path(name: str) -> Path:
-    if name not in shipped():  # which also keeps every name inside the folder
+    """The file of a recipe that comes with the package."""
+    known = shipped()
+    if name not in known:  # which also keeps every name inside the folder
         raise RecipeError(
             f"no recipe {name!r}",
-            expected=f"the path of a .toml file, or one of {', '.join(shipped())}",
+            expected=f"the path of a .toml file, or one of {', '.join(known)}",
             actual=name,
-            fix="check the path; docs/recipes.md shows how to write one",
+            fix=did_you_mean(name, known, "check the path; docs/recipes.md shows how to write one"),
         )
     return _folder() / f"{name}.toml"
 
 
 def _read(source: str | Path) -> dict[str, Any]:
-    """The tables of a recipe file; where it has no name, it is called like the file."""
+    """The tables of a recipe file; a recipe without a name is called like its file."""
     path, name = Path(source), Path(source).stem
     if not (path.suffix == ".toml" and path.is_file()):
         path, name = shipped_path(str(source)), str(source)
     try:
-        return find_files({"name": name, **tomllib.loads(path.read_text(encoding="utf-8"))}, path.parent)
+        return expand_here({"name": name, **tomllib.loads(path.read_text(encoding="utf-8"))}, path.parent)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(
-            f"{path} is not valid TOML", actual=str(error), fix="correct the line that it names"
+            f"{path} is not valid TOML", expected="TOML in UTF-8", actual=str(error), fix="correct the line above"
         ) from error
 
 
-def _measure_presets(sources: Sequence[dict[str, Any]], presets: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The presets, on the data and by the metrics of the one source; several are told apart by their own names."""
+def _evaluate_presets(sources: Sequence[dict[str, Any]], presets: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The presets on the data and with the metrics of the only source; several presets keep their own names."""
     if len(sources) > 1:
         raise RecipeError(
             "several recipes, and presets to encode by",
-            expected="one recipe, which says on which data the presets are measured",
+            expected="one recipe, which defines the data that the presets are evaluated on",
             actual=", ".join(str(source["name"]) for source in sources),
             fix="give one recipe, and all others by --encoder",
         )
-    measured = {key: value for key, value in sources[0].items() if key in ("data", "metrics")}
+    evaluated = {key: value for key, value in sources[0].items() if key in ("data", "metrics")}
     return [
         {
             **preset,
-            **copy.deepcopy(measured),
+            **copy.deepcopy(evaluated),
             "name": f"{sources[0]['name']} with {preset['name']}" if len(presets) == 1 else preset["name"],
         }
         for preset in presets
@@ -175,7 +177,7 @@ def _measure_presets(sources: Sequence[dict[str, Any]], presets: Sequence[dict[s
 
 
 def _share_data(tables: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Tables that all have the data and the metrics of the first that has data."""
+    """The tables, all with the data and the metrics of the first that has data."""
     first = next((table for table in tables if "data" in table), None)
     if first is None:
         return list(tables)
@@ -190,14 +192,14 @@ def _share_data(tables: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             if one != two:
                 raise RecipeError(
                     f"the recipes differ in their {key}, and one table cannot hold both",
-                    expected=f"{first['name']}: {key} = {_say(one)}",
-                    actual=f"{other['name']}: {key} = {_say(two)}",
-                    fix="measure them apart, or give one as --encoder, which takes nothing but its method",
+                    expected=f"{first['name']}: {key} = {_format(one)}",
+                    actual=f"{other['name']}: {key} = {_format(two)}",
+                    fix="evaluate them separately, or give one as --encoder, whose data and metrics are ignored",
                 )
     return [table if "data" in table else {**table, **copy.deepcopy(shared)} for table in tables]
 
 
-def _say(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, Choice):
         return ", ".join([value.name, *(f"{key} = {setting!r}" for key, setting in value.settings.items())])
     return str(value)

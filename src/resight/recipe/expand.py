@@ -1,35 +1,29 @@
-"""A setting that lists several values where its plug-in takes one → one plug-in for each of them.
+"""Rows and alternatives: the tables of one recipe in, the tables of every recipe that it stands for out, each named.
 
-    { name = "pooled", pooling = ["cls", "mean"], p = [3, 4] }     four: every combination
-    { name = "multiscale", scales = [0.5, 1.0] }                   one: this setting is a list
-
-Which it is, the plug-in's Config says; its module is asked only where there is a list.
-
-The tables of one recipe → those of every recipe that its rows and its alternatives make, each with its own name.
-
-A list where one plug-in is expected (encoder, descriptor, regions, index, fusion), or a list of lists where a list is
-expected (rerankers, transforms), holds alternatives; every combination of them is a recipe:
+A list of plug-ins where one is expected (encoder, descriptor, regions, index, fusion), or a list of lists where a list
+is expected (rerankers, transforms), holds alternatives; every combination of them is a recipe:
 
     descriptor = ["tokens", { name = "aggregated", k = 32 }]
     rerankers = [[], ["late"]]
 
-Where one plug-in is expected, a table of plug-ins gives the alternatives names of their own:
+Where one plug-in is expected, a table of plug-ins names the alternatives:
 
     descriptor = { CLS = { name = "pooled", pooling = "cls" }, GeM = { name = "pooled", pooling = "gem" } }
 
-and so does a list of values for one setting:
+A list of values for a setting that takes one value holds alternatives, too; the plug-in's Config decides:
 
-    descriptor = { name = "pooled", pooling = ["cls", "mean", "gem"] }
+    descriptor = { name = "pooled", pooling = ["cls", "mean"], p = [3, 4] }     four recipes: every combination
+    transforms = [{ name = "multiscale", scales = [0.5, 1.0] }]                 one recipe: `scales` is a list
 
-`rows` holds named lines; each is a recipe that has the line's keys in place of its own. A line is one branch, which
-takes the place of all branches (the encoder or descriptor that it lacks is that of the recipe's only branch), or some
-of the recipe's own keys:
+`rows` holds named recipes, each as a table that replaces keys of the recipe. It is either one branch, which replaces
+all branches (the encoder or descriptor that it lacks comes from the recipe's only branch), or some of the recipe's own
+keys:
 
     [rows]
     "ViT-S/16 DINO" = { encoder = "dino_vits16", descriptor = { name = "pooled", pooling = "cls" } }
     "reranked" = { branches = [{ encoder = "sift", descriptor = "vlad" }], rerankers = ["geometry"] }
 
-Alternatives, elsewhere or inside a row, multiply the rows.
+Alternatives, inside a row or elsewhere, multiply the rows.
 """
 
 import itertools
@@ -40,11 +34,11 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from resight import plugins
-from resight.errors import MissingExtra, RecipeError
-from resight.recipe.tables import BRANCH_KEYS, check_keys, read_choice, read_list
+from resight.errors import MissingExtra, RecipeError, did_you_mean
+from resight.recipe.tables import BRANCH_KEYS, read_choice
 from resight.types import Choice
 
-PACKAGES = {
+PACKAGES = {  # keys that hold plug-ins, and may hold alternatives
     "encoder": "resight.encode.backbones",
     "descriptor": "resight.encode.descriptors",
     "regions": "resight.encode.descriptors.regions",
@@ -54,10 +48,163 @@ PACKAGES = {
     "fusion": "resight.search.fusions",
     "rerankers": "resight.search.rerankers",
 }
+CHAINS = ("transforms", "rerankers")  # keys that hold a list of plug-ins
+ROW_KEYS = ("branches", "fusion", "store", "index", "rerankers", "train")  # of a row that is not one branch
+LABEL_SEPARATOR = ": "  # between the name of a recipe and the label of one of its rows or alternatives
 
 
-def spread(option: Any, key: str) -> list[Any]:
-    """A plug-in of the place `key` (a name, or a table) → all that its lists make of it; itself where it has none."""
+def expand(table: Mapping[str, Any], default_name: str = "unnamed") -> list[dict[str, Any]]:
+    """The tables of every row and every combination of alternatives; the last alternative changes fastest."""
+    name = str(table.get("name", default_name))
+    made: dict[str, dict[str, Any]] = {}
+    for row, row_table in _expand_rows(table):
+        for labels, combination in _combine(row_table):
+            label = ", ".join([*row, *labels])
+            full_name = f"{name}{LABEL_SEPARATOR}{label}" if label else name
+            if full_name in made:
+                raise RecipeError(
+                    "the same alternative twice", expected="alternatives that differ", actual=full_name, fix="drop one"
+                )
+            made[full_name] = {**combination, "name": full_name}
+    return list(made.values())
+
+
+def _expand_rows(table: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """The label and the table of every row; the table itself, without a label, if it has no rows."""
+    shared = {key: value for key, value in table.items() if key != "rows"}
+    if "rows" not in table:
+        yield [], shared
+        return
+    rows = table["rows"]
+    if not isinstance(rows, Mapping) or not rows:
+        raise RecipeError(
+            "a recipe without rows" if rows in ({}, []) else "rows is not a table",
+            expected="a line for each row below [rows]",
+            actual=repr(rows),
+            fix='e.g. "ResNet-18" = { encoder = "resnet18", descriptor = "pooled" }, or leave rows out',
+        )
+    for label, row in rows.items():
+        yield [_check_label(label)], {**shared, **_read_row(label, row, shared.get("branches"))}
+
+
+def _read_row(label: str, row: Any, branches: Any) -> dict[str, Any]:
+    """The keys of the recipe that a row replaces, with their new values."""
+    if not isinstance(row, Mapping):
+        raise RecipeError(
+            f"the row {label!r} is not a table",
+            expected="{ encoder = …, descriptor = … }, or a table with some of " + ", ".join(ROW_KEYS),
+            actual=repr(row),
+            fix="put its settings in braces",
+        )
+    is_branch = any(key in row for key in BRANCH_KEYS if key not in ROW_KEYS)
+    for key in row:
+        if is_branch and key not in BRANCH_KEYS:
+            raise plugins.refuse_key(key, BRANCH_KEYS, f"the row {label!r}, which is one branch,")
+        if not is_branch and key not in ROW_KEYS:
+            raise RecipeError(
+                f"the row {label!r} has no setting {key!r}",
+                expected=f"one branch, of {', '.join(BRANCH_KEYS)}; or some of {', '.join(ROW_KEYS)}",
+                actual=repr(key),
+                fix=did_you_mean(
+                    key, [*BRANCH_KEYS, *ROW_KEYS], "correct its name; data and metrics are those of all rows"
+                ),
+            )
+    if not is_branch:
+        return dict(row)
+    only = branches[0] if isinstance(branches, list) and len(branches) == 1 else {}
+    shared = {key: only[key] for key in ("encoder", "descriptor") if key in only}
+    return {"branches": [{**shared, **row}]}
+
+
+def _check_label(label: str) -> str:
+    if LABEL_SEPARATOR in label or not label.strip():
+        raise RecipeError(
+            "not a label",
+            expected=f"words, without {LABEL_SEPARATOR!r}",
+            actual=repr(label),
+            fix="rename the row or alternative",
+        )
+    return label
+
+
+@dataclass(frozen=True)
+class _Alternatives:
+    """The possible values of one key of a recipe."""
+
+    path: tuple[str | int, ...]
+    options: tuple[Any, ...]
+    labels: tuple[str, ...]
+
+
+def _combine(table: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Every combination of a table's alternatives: the labels of those chosen, and the table with them."""
+    found = list(_find_alternatives(table))
+    for numbers in itertools.product(*(range(len(each.options)) for each in found)):
+        combination = dict(table)
+        labels = []
+        for each, number in zip(found, numbers, strict=True):
+            combination = _replace_at(combination, each.path, each.options[number])
+            labels += [each.labels[number]] if len(each.options) > 1 else []
+        yield labels, combination
+
+
+def _find_alternatives(table: Mapping[str, Any]) -> Iterator[_Alternatives]:
+    branches = table.get("branches")
+    owners: list[tuple[tuple[str | int, ...], Any]] = [((), table)]
+    if isinstance(branches, list):
+        owners += [(("branches", number), branch) for number, branch in enumerate(branches)]
+    for path, owner in owners:
+        for key in PACKAGES:
+            value = owner.get(key) if isinstance(owner, Mapping) else None
+            if key not in CHAINS and _has_names(value):
+                options = [(label, part) for label, option in value.items() for part in expand_settings(option, key)]
+                yield _Alternatives((*path, key), tuple(part for _, part in options), tuple(_label_named(options, key)))
+                continue
+            chains = _list_chains(value, key)
+            if chains is None:
+                continue
+            if not chains:
+                raise RecipeError(
+                    f"{key} has no alternative", expected="a plug-in, or a list of them", actual="[]", fix="add one"
+                )
+            choices = [[read_choice(part, key) for part in chain] for chain in chains]
+            values = [chain if key in CHAINS else chain[0] for chain in chains]
+            yield _Alternatives((*path, key), tuple(values), tuple(_label_chains(choices)))
+
+
+def _has_names(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a table holds named plug-ins, and not the settings of one."""
+    if not isinstance(value, Mapping) or "name" in value or not value:
+        return False
+    return all(isinstance(option, Mapping) and "name" in option for option in value.values())
+
+
+def _list_chains(value: Any, key: str) -> list[list[Any]] | None:
+    """The alternatives of a key, each as a chain of plug-ins (of one, outside CHAINS); None if there is no choice."""
+    if key in CHAINS:
+        has_choice = isinstance(value, list) and any(isinstance(item, list) for item in value)
+        given = [_check_list(item, key) for item in value] if has_choice else [value]
+    else:
+        has_choice = isinstance(value, list)
+        given = [[item] for item in value] if has_choice else [[value]]
+    if not has_choice and not (isinstance(value, Mapping) or (key in CHAINS and isinstance(value, list))):
+        return None
+    chains = [
+        list(parts) for chain in given for parts in itertools.product(*(expand_settings(part, key) for part in chain))
+    ]
+    return chains if has_choice or chains != given else None
+
+
+def _check_list(value: Any, key: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise RecipeError(
+            f"{key} is not a list", expected=f"{key} = [ … ]", actual=repr(value), fix="put it in brackets"
+        )
+    return value
+
+
+def expand_settings(option: Any, key: str) -> list[Any]:
+    """A plug-in at `key` (a name, or a table) → one plug-in for each combination of its settings' alternatives."""
     if not isinstance(option, Mapping) or not isinstance(option.get("name"), str):
         return [option]
     lists = {
@@ -72,7 +219,7 @@ def spread(option: Any, key: str) -> list[Any]:
 
 
 def _takes_list(package: str, plugin: str, setting: str) -> bool:
-    """Also true where nothing is known of the setting: whoever builds the plug-in complains then."""
+    """Whether a setting is a list itself; also true for an unknown one, which the building of the plug-in refuses."""
     if plugin not in plugins.names(package):
         return True
     try:
@@ -83,180 +230,41 @@ def _takes_list(package: str, plugin: str, setting: str) -> bool:
     return hint is None or any(typing.get_origin(option) is tuple for option in options)
 
 
-ROW_KEYS = ("branches", "fusion", "store", "index", "rerankers", "train")  # of a line that is not one branch
-CHAINS = ("transforms", "rerankers")  # of which a branch or recipe has a list
-BEFORE_LABEL = ": "  # between the name of a recipe and what tells one of its rows or alternatives from the others
-
-
-def expand(table: Mapping[str, Any], default_name: str = "unnamed") -> list[dict[str, Any]]:
-    """The tables of every combination of the alternatives, the last place changing fastest; row by row."""
-    name = str(table.get("name", default_name))
-    made: dict[str, dict[str, Any]] = {}
-    for row, line in _open_rows(table):
-        for words, chosen in _combine(line):
-            label = ", ".join([*row, *words])
-            own = f"{name}{BEFORE_LABEL}{label}" if label else name
-            if own in made:
-                raise RecipeError(
-                    "the same alternative twice", expected="alternatives that differ", actual=own, fix="drop one"
-                )
-            made[own] = {**chosen, "name": own}
-    return list(made.values())
-
-
-def _open_rows(table: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """The label and the table of every row; the table itself, without a label, where there are none."""
-    whole = {key: value for key, value in table.items() if key != "rows"}
-    if "rows" not in table:
-        yield [], whole
-        return
-    rows = table["rows"]
-    if not isinstance(rows, Mapping) or not rows:
-        raise RecipeError(
-            "a recipe without rows" if rows in ({}, []) else "rows is not a table",
-            expected="a line for each row below [rows]",
-            actual=repr(rows),
-            fix='e.g. "ResNet-18" = { encoder = "resnet18", descriptor = "pooled" }, or leave rows out',
-        )
-    for label, line in rows.items():
-        yield [_check_label(label)], {**whole, **_read_line(label, line, whole.get("branches"))}
-
-
-def _read_line(label: str, line: Any, branches: Any) -> dict[str, Any]:
-    """The keys of the recipe that a line replaces, with what they are then."""
-    if not isinstance(line, Mapping):
-        raise RecipeError(
-            f"the row {label!r} is not a table",
-            expected="{ encoder = …, descriptor = … }, or a table with some of " + ", ".join(ROW_KEYS),
-            actual=repr(line),
-            fix="put its settings in braces",
-        )
-    if any(key in line for key in BRANCH_KEYS if key not in ROW_KEYS):
-        check_keys(line, BRANCH_KEYS, f"the row {label!r}, which is one branch,")
-        only = branches[0] if isinstance(branches, list) and len(branches) == 1 else {}
-        shared = {key: only[key] for key in ("encoder", "descriptor") if key in only}
-        return {"branches": [{**shared, **line}]}
-    for key in line:
-        if key not in ROW_KEYS:
-            raise RecipeError(
-                f"the row {label!r} has no key {key!r}",
-                expected=f"one branch, of {', '.join(BRANCH_KEYS)}; or some of {', '.join(ROW_KEYS)}",
-                actual=repr(key),
-                fix="correct its name; data and metrics are those of all rows",
-            )
-    return dict(line)
-
-
-def _check_label(label: str) -> str:
-    if BEFORE_LABEL in label or not label.strip():
-        raise RecipeError(
-            "not a label",
-            expected=f"words, without {BEFORE_LABEL!r}",
-            actual=repr(label),
-            fix="write it another way",
-        )
-    return label
-
-
-@dataclass(frozen=True)
-class _Alternatives:
-    """What may stand in one place of a recipe."""
-
-    path: tuple[str | int, ...]
-    options: tuple[Any, ...]
-    labels: tuple[str, ...]
-
-
-def _combine(table: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """Every combination of a table's alternatives: the words that tell it from the others, and its own table."""
-    places = list(_find_alternatives(table))
-    for combination in itertools.product(*(range(len(place.options)) for place in places)):
-        chosen = dict(table)
-        words = []
-        for place, number in zip(places, combination, strict=True):
-            chosen = _put(chosen, place.path, place.options[number])
-            words += [place.labels[number]] if len(place.options) > 1 else []
-        yield words, chosen
-
-
-def _find_alternatives(table: Mapping[str, Any]) -> Iterator[_Alternatives]:
-    branches = table.get("branches")
-    owners: list[tuple[tuple[str | int, ...], Any]] = [((), table)]
-    if isinstance(branches, list):
-        owners += [(("branches", number), branch) for number, branch in enumerate(branches)]
-    for path, owner in owners:
-        for key in PACKAGES:
-            value = owner.get(key) if isinstance(owner, Mapping) else None
-            if key not in CHAINS and _has_names(value):
-                options = [(label, part) for label, option in value.items() for part in spread(option, key)]
-                yield _Alternatives((*path, key), tuple(part for _, part in options), tuple(_name_parts(options, key)))
-                continue
-            chains = _list_chains(value, key)
-            if chains is None:
-                continue
-            if not chains:
-                raise RecipeError(f"{key} has no alternative", expected="a plug-in, or a list of them", actual="[]")
-            choices = [[read_choice(part, key) for part in chain] for chain in chains]
-            made = [chain if key in CHAINS else chain[0] for chain in chains]
-            yield _Alternatives((*path, key), tuple(made), tuple(_tell_apart(choices)))
-
-
-def _list_chains(value: Any, key: str) -> list[list[Any]] | None:
-    """What may stand in a place, each as a chain of plug-ins (of one, outside CHAINS); None where nothing varies."""
-    if key in CHAINS:
-        has_choice = isinstance(value, list) and any(isinstance(item, list) for item in value)
-        given = [read_list({key: item}, key) for item in value] if has_choice else [value]
-    else:
-        has_choice = isinstance(value, list)
-        given = [[item] for item in value] if has_choice else [[value]]
-    if not has_choice and not (isinstance(value, Mapping) or (key in CHAINS and isinstance(value, list))):
-        return None
-    chains = [list(parts) for chain in given for parts in itertools.product(*(spread(part, key) for part in chain))]
-    return chains if has_choice or chains != given else None
-
-
-def _name_parts(options: Sequence[tuple[str, Any]], key: str) -> Iterator[str]:
-    """The name that an alternative was given, with the settings that tell it from others of the same name."""
+def _label_named(options: Sequence[tuple[str, Any]], key: str) -> Iterator[str]:
+    """The name of each alternative, with the settings that distinguish it from others of the same name."""
     for label, part in options:
         alike = [[read_choice(other, key)] for name, other in options if name == label]
-        words = dict(zip(map(repr, alike), _tell_apart(alike), strict=True))[repr([read_choice(part, key)])]
+        words = dict(zip(map(repr, alike), _label_chains(alike), strict=True))[repr([read_choice(part, key)])]
         yield " ".join([_check_label(label), *words.split(" ")[1:]]) if len(alike) > 1 else _check_label(label)
 
 
-def _has_names(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Whether it is a table of plug-ins; one without a name, which lacks it, holds settings and no tables."""
-    if not isinstance(value, Mapping) or "name" in value or not value:
-        return False
-    return all(isinstance(option, Mapping) and "name" in option for option in value.values())
-
-
-def _tell_apart(chains: Sequence[Sequence[Choice]]) -> Iterator[str]:
-    """A label for each: its names, with the settings that not every plug-in of the same name has alike."""
+def _label_chains(chains: Sequence[Sequence[Choice]]) -> Iterator[str]:
+    """A label for each chain: its plug-ins' names, with the settings that differ among plug-ins of the same name."""
     for chain in chains:
         words = []
         for choice in chain:
             alike = [other.settings for others in chains for other in others if other.name == choice.name]
-            telling = [
-                f"{key}={_say(value)}"
+            different = [
+                f"{key}={_format_setting(value)}"
                 for key, value in choice.settings.items()
                 if any(key not in settings or settings[key] != value for settings in alike)
             ]
-            words.append(" ".join([choice.name, *telling]))
+            words.append(" ".join([choice.name, *different]))
         yield " + ".join(words) or "none"
 
 
-def _say(value: Any) -> str:
-    """A setting as TOML has it, so that no label holds what stands before labels."""
+def _format_setting(value: Any) -> str:
+    """A setting for a label, like TOML; `repr` of a table would contain LABEL_SEPARATOR."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}={_say(inner)}" for key, inner in value.items()) + "}"
-    return "[" + ", ".join(map(_say, value)) + "]" if isinstance(value, list) else str(value)
+        return "{" + ", ".join(f"{key}={_format_setting(inner)}" for key, inner in value.items()) + "}"
+    return "[" + ", ".join(map(_format_setting, value)) + "]" if isinstance(value, list) else str(value)
 
 
-def _put(target: Any, path: Sequence[str | int], value: Any) -> Any:
+def _replace_at(target: Any, path: Sequence[str | int], value: Any) -> Any:
     """A copy of tables and lists with `value` at a path."""
     if not path:
         return value
     first, *rest = path
     if isinstance(target, list):
-        return [_put(item, rest, value) if number == first else item for number, item in enumerate(target)]
-    return {**target, first: _put(target[first], rest, value)}
+        return [_replace_at(item, rest, value) if number == first else item for number, item in enumerate(target)]
+    return {**target, first: _replace_at(target[first], rest, value)}

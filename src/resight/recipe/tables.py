@@ -1,81 +1,53 @@
-"""Files that lie beside a recipe: `{here}/head.safetensors` in its file ↔ their whole paths in its tables.
+"""The tables of one recipe, as TOML and JSON hold them ↔ a frozen Recipe.
 
-A recipe that was written with its files (`resight train`) can so be moved and copied with them.
-
-The tables of a recipe (as TOML and JSON hold them) ↔ a frozen Recipe. Alternatives and rows are made out before.
-
-A Recipe in, a TOML file out that `resight.recipe.load` reads as the same Recipe.
+`parse` reads tables, `to_table` and `write_recipe` write them. Rows and alternatives must already be expanded
+(expand.py).
 """
 
+import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from resight import plugins
 from resight.errors import RecipeError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
+from resight.recipe.paths import shorten_to_here
 from resight.types import Branch, Choice, Recipe
 
-HERE = "{here}/"
-
-
-def find_files(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Tables as a file in `folder` has them → with whole paths."""
-
-    def place(text: str) -> str:
-        return str(folder.absolute() / text.removeprefix(HERE)) if text.startswith(HERE) else text
-
-    return {key: _change(value, place) for key, value in table.items()}
-
-
-def name_files(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Tables with whole paths → as a file in `folder` is to have them."""
-    home = folder.absolute()
-
-    def shorten(text: str) -> str:
-        path = Path(text)
-        return HERE + str(PurePosixPath(path.relative_to(home))) if home in path.parents else text
-
-    return {key: _change(value, shorten) for key, value in table.items()}
-
-
-def _change(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _change(item, change) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_change(item, change) for item in value]
-    if isinstance(value, Path):
-        return change(str(value))
-    return change(value) if isinstance(value, str) else value
-
-
-KEYS = ("name", "data", "branches", "fusion", "store", "index", "rerankers", "metrics", "train")
-OPTIONAL = ("index", "regions", "query_regions")  # plug-ins that a branch may do without
-BRANCH_KEYS = ("encoder", "descriptor", "transforms", "weight", *OPTIONAL)
+BRANCH_KEYS = tuple(field.name for field in dataclasses.fields(Branch))
+OPTIONAL = ("index", "regions", "query_regions")  # plug-ins that a branch may lack
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # of TOML; any other key needs quotes
 
 
 def parse(table: Mapping[str, Any], default_name: str = "unnamed") -> Recipe:
-    """A Recipe from the tables of a TOML file (or from `to_table`)."""
-    check_keys(table, KEYS, "a recipe")
+    """A Recipe from the tables of a TOML file, or from `to_table`."""
+    name = str(table.get("name", default_name))
     branches = table.get("branches", [])
     if not isinstance(branches, list) or not branches:
-        raise RecipeError("a recipe without branches", expected="at least one [[branches]] table", fix="add one")
-    optional = {
-        key: read_choice(table[key], key) for key in ("data", "fusion", "store", "index", "train") if key in table
-    }
-    return Recipe(
-        name=str(table.get("name", default_name)),
-        branches=tuple(read_branch(item) for item in branches),
-        rerankers=tuple(read_choice(item, "rerankers") for item in read_list(table, "rerankers")),
-        metrics=tuple(_text(item, "metrics") for item in read_list(table, "metrics")),
-        **optional,
-    )
+        raise RecipeError(
+            "a recipe without branches",
+            expected="at least one [[branches]] table",
+            actual=repr(branches),
+            fix="add one",
+        )
+    return plugins.configure(Recipe, {**table, "name": name}, f"recipe {name!r}")
+
+
+def read_branch(table: Any, owner: str = "a branch") -> Branch:
+    """A Branch from its table; errors name `owner`."""
+    return plugins.configure(Branch, table, owner)
+
+
+def read_choice(value: Any, owner: str) -> Choice:
+    """A plug-in from its name, or from a table with "name" and its settings; errors name `owner`."""
+    return plugins.configure(Choice, value, owner)
 
 
 def to_table(recipe: Recipe) -> dict[str, Any]:
     """The inverse of `parse`: plain tables that JSON and TOML can hold."""
-
     result: dict[str, Any] = {"name": recipe.name}
     for key in ("data", "fusion", "store", "index", "train"):
         choice = getattr(recipe, key)
@@ -88,6 +60,7 @@ def to_table(recipe: Recipe) -> dict[str, Any]:
 
 
 def write_branch(branch: Branch) -> dict[str, Any]:
+    """The inverse of `read_branch`."""
     return {
         "encoder": write_choice(branch.encoder),
         "descriptor": write_choice(branch.descriptor),
@@ -98,94 +71,39 @@ def write_branch(branch: Branch) -> dict[str, Any]:
 
 
 def write_choice(choice: Choice) -> dict[str, Any]:
+    """The inverse of `read_choice`."""
     return {"name": choice.name, **choice.settings}
 
 
-def read_choice(value: Any, key: str) -> Choice:
-    if isinstance(value, str):
-        return Choice(value)
-    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
-        return Choice(value["name"], {name: setting for name, setting in value.items() if name != "name"})
-    raise RecipeError(f"{key} is not a plug-in", expected='a name, or a table with "name"', actual=repr(value))
-
-
-def read_list(table: Mapping[str, Any], key: str) -> list[Any]:
-    value = table.get(key, [])
-    if not isinstance(value, list):
-        raise RecipeError(
-            f"{key} is not a list", expected=f"{key} = [ … ]", actual=repr(value), fix="put it in brackets"
-        )
-    return value
-
-
-def check_keys(table: Mapping[str, Any], valid: Sequence[str], owner: str) -> None:
-    for key in table:
-        if key not in valid:
-            raise RecipeError(
-                f"{owner} has no key {key!r}",
-                expected=f"one of {', '.join(valid)}",
-                actual=repr(key),
-                fix="correct its name",
-            )
-
-
-def read_branch(item: Any) -> Branch:
-    if not isinstance(item, Mapping):
-        raise RecipeError("a branch that is not a table", expected="[[branches]]", actual=repr(item))
-    check_keys(item, BRANCH_KEYS, "a branch")
-    for key in ("encoder", "descriptor"):
-        if key not in item:
-            raise RecipeError(f"a branch without {key}", expected="encoder and descriptor", actual=", ".join(item))
-    return Branch(
-        encoder=read_choice(item["encoder"], "encoder"),
-        descriptor=read_choice(item["descriptor"], "descriptor"),
-        transforms=tuple(read_choice(transform, "transforms") for transform in read_list(item, "transforms")),
-        weight=_weight(item.get("weight", 1.0)),
-        **{key: read_choice(item[key], key) for key in OPTIONAL if key in item},
-    )
-
-
-def _text(value: Any, key: str) -> str:
-    if not isinstance(value, str):
-        raise RecipeError(f"{key} holds something that is not a name", expected="names", actual=repr(value))
-    return value
-
-
-def _weight(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise RecipeError("not a weight", expected="a number of 0 or more", actual=repr(value), fix="e.g. weight = 1")
-    return float(value)
-
-
-BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
 def write_recipe(recipe: Recipe, path: Path, remark: str) -> None:
-    """`remark` becomes the first line, as a comment. Files beside the recipe are named so that all can be moved."""
+    """Write a TOML file that `resight.recipe.load` reads as the same Recipe; `remark` is its first line, a comment.
+
+    Paths below the file's folder are written as `{here}/…`.
+    """
     lines = [f"# {' '.join(remark.split())}"]
-    for key, value in name_files(to_table(recipe), path.parent).items():
+    for key, value in shorten_to_here(to_table(recipe), path.parent).items():
         if key == "branches":
-            lines += ["branches = [", *(f"    {format_value(branch)}," for branch in value), "]"]
+            lines += ["branches = [", *(f"    {_format_toml(branch)}," for branch in value), "]"]
         elif value not in (None, [], ()):
-            lines.append(f"{key} = {format_value(value)}")
-    with write_whole(path) as temporary:
+            lines.append(f"{key} = {_format_toml(value)}")
+    with write_atomic(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def format_value(value: Any) -> str:
-    """On one line; nothing is left out but settings that are None, which TOML has no word for."""
+def _format_toml(value: Any) -> str:
+    """A value on one line of TOML, without settings that are None: TOML has no null."""
     if isinstance(value, Mapping):
-        cells = (f"{_name(key)} = {format_value(item)}" for key, item in value.items() if item is not None)
+        cells = (f"{_format_key(key)} = {_format_toml(item)}" for key, item in value.items() if item is not None)
         return f"{{ {', '.join(cells)} }}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(format_value, value))}]"
+        return f"[{', '.join(map(_format_toml, value))}]"
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return _quote(str(value))
 
 
-def _name(key: str) -> str:
-    return key if BARE.fullmatch(key) else _quote(key)
+def _format_key(key: str) -> str:
+    return key if BARE_KEY.fullmatch(key) else _quote(key)
 
 
 def _quote(text: str) -> str:

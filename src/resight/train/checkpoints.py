@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from resight.encode.networks.checkpoint_loader import save_tensors
 from resight.errors import InputError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 
 KEY = "training"
 FORMAT = 1
@@ -57,7 +57,7 @@ def save(path: Path, progress: Progress, tensors: Tensors) -> None:
     header = {KEY: json.dumps({"format": FORMAT, **dataclasses.asdict(progress)}, default=str)}
     kept = "; the last checkpoint is whole" if path.exists() else ""
     problem = f"cannot save the training at step {progress.step}{kept}"
-    with write_whole(path, problem, "make room or choose another place, then go on with --resume") as temporary:
+    with write_atomic(path, problem, "make room or choose another place, then go on with --resume") as temporary:
         save_tensors(tensors, temporary, header)
 
 
@@ -80,7 +80,7 @@ def load(path: Path) -> tuple[Progress, Tensors]:
 
 
 def save_weights(path: Path, network: nn.Module) -> None:
-    with write_whole(path) as temporary:
+    with write_atomic(path) as temporary:
         save_tensors(collect_module(network, ""), temporary, {})
 
 

@@ -30,7 +30,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from resight import errors
 from resight.errors import InputError, RecipeError, ResightError, TrainingError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 
 PATIENCE = timedelta(hours=24)  # that processes wait for one that validates or lists files; one that ends ends all
 
@@ -151,7 +151,7 @@ def _start(rank: int, processes: int, folder: Path, work: Callable[..., None], a
             work(team, *arguments)
     except ResightError as error:
         words = {key: getattr(error, key) for key in ("problem", "expected", "actual", "fix")}
-        with write_whole(folder / f"{rank}.json") as temporary:
+        with write_atomic(folder / f"{rank}.json") as temporary:
             temporary.write_text(json.dumps({"type": type(error).__name__, **words}), encoding="utf-8")
         raise
 

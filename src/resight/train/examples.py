@@ -19,8 +19,8 @@ import numpy as np
 from PIL import Image
 
 from resight.errors import InputError
-from resight.files.atomic import write_whole
-from resight.files.remote import open_place
+from resight.files.atomic import write_atomic
+from resight.files.remote import open_file
 from resight.train.train_config import Settings
 from resight.types import Dataset, ImageRef, IntArray
 
@@ -122,7 +122,7 @@ def read_sizes(refs: Sequence[ImageRef], file: Path, progress: Callable[[int, in
         if progress is not None:
             progress(number, len(missing))
     if missing:
-        with write_whole(file) as temporary:
+        with write_atomic(file) as temporary:
             temporary.write_text(json.dumps(found), encoding="utf-8")
     return np.array([found[ref.id] for ref in refs], np.int64).reshape(-1, 2)
 
@@ -132,7 +132,7 @@ def read_size(ref: ImageRef) -> tuple[int, int]:
         x0, y0, x1, y1 = ref.box
         return max(1, round(x1 - x0)), max(1, round(y1 - y0))
     try:
-        with warnings.catch_warnings(action="ignore"), open_place(ref.path) as opened, Image.open(opened) as image:
+        with warnings.catch_warnings(action="ignore"), open_file(ref.path) as opened, Image.open(opened) as image:
             width, height = image.size
             return (height, width) if image.getexif().get(ORIENTATION) in SIDEWAYS else (width, height)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from resight.errors import InputError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.search.scorers.transformer import find_places
 from resight.types import Descriptors, FloatArray
 
@@ -86,7 +86,7 @@ def train(
 def export(module: "LocalReranker", path: Path) -> None:
     """The weights as the scorer reads them."""
     arrays = {name: value.detach().cpu().numpy() for name, value in module.state_dict().items()}
-    with write_whole(path) as temporary, temporary.open("wb") as file:
+    with write_atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(file, depth=module.shape.depth, heads=module.shape.heads, **arrays)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 
 FILE = "curves.jsonl"
 
@@ -25,7 +25,7 @@ class Curves:
         folder.mkdir(parents=True, exist_ok=True)
         lines = read_curves(folder / FILE) if step else iter(())
         kept = [line for line in lines if line["step"] <= step and ("loss" in line or line["epoch"] < epoch)]
-        with write_whole(folder / FILE) as temporary:
+        with write_atomic(folder / FILE) as temporary:
             temporary.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
         self._file = (folder / FILE).open("a", encoding="utf-8", buffering=1)
         self._board = _open_board(folder / "tensorboard", step)

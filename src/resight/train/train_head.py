@@ -26,7 +26,7 @@ from resight.encode import heads as head_files
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError, RecipeError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.recipe.tables import write_recipe
 from resight.train import heads
 from resight.train.cached_features import FrozenRows, Progress, choose, encode_things
@@ -235,5 +235,5 @@ def _keep_head(report: Report, head: head_files.Head, recipe: Recipe, branch: in
 
 
 def _write_json(table: object, path: Path) -> None:
-    with write_whole(path) as temporary:
+    with write_atomic(path) as temporary:
         temporary.write_text(json.dumps(table, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")

@@ -22,7 +22,7 @@ from resight.encode.backbones import cider
 from resight.encode.networks.cider.network import CiderNetwork
 from resight.encode.networks.cider.weights_file import save_network
 from resight.errors import InputError, RecipeError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.recipe.tables import write_recipe
 from resight.train import losses
 from resight.train.distributed import Team, check_batch
@@ -180,5 +180,5 @@ def _write(trained: Trained, network: CiderNetwork, recipe: Recipe, out: Path) -
         recipe, branches=(dataclasses.replace(branch, encoder=encoder),), data=None, train=None, metrics=()
     )
     write_recipe(ready, out / RECIPE, f"The network that was trained by the recipe {recipe.name}.")
-    with write_whole(out / REPORT) as temporary:
+    with write_atomic(out / REPORT) as temporary:
         temporary.write_text(json.dumps(dataclasses.asdict(trained), indent=1, default=str) + "\n", encoding="utf-8")

@@ -14,7 +14,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
-from resight.lock import writer_lock
+from resight.files.lock import writer_lock
 with writer_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -59,7 +59,7 @@ def test_another_process_holds_its_lock_until_it_is_killed(tmp_path: Path) -> No
 def test_a_holder_that_has_not_signed_yet_is_still_the_holder(tmp_path: Path) -> None:
     with writer_lock(tmp_path):
         (tmp_path / "writer.lock").write_text("")
-        with pytest.raises(CollectionBusy, match="only just begun"), writer_lock(tmp_path):
+        with pytest.raises(CollectionBusy, match="just started"), writer_lock(tmp_path):
             pytest.fail("two writers at once")
 
 

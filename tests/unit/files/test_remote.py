@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from resight.data import image_files
+from resight.data.folder_walk import walk
 from resight.data.manifest_rows import read_rows
-from resight.data.sets import folder
 from resight.errors import ImageError, InputError, ManifestError, MissingExtra
 from resight.files import remote
 from resight.types import ImageRef, Skipped
@@ -43,7 +43,7 @@ def test_other_names_are_local(text: str) -> None:
 
 def test_local_files_are_opened_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
-    with remote.open_place(tmp_path / "a") as file:
+    with remote.open_file(tmp_path / "a") as file:
         assert file.read() == b"abc"
 
 
@@ -62,7 +62,7 @@ def test_files_are_listed_in_order_of_name_and_some_left_out(memory) -> None:
 def test_a_remote_folder_is_walked_like_a_local_one(memory) -> None:
     for name in ("b.png", "a/z.JPG", "notes.txt", ".hidden.png", "old.resight/y.png"):
         memory.pipe_file(f"/photos/{name}", PNG)
-    found = list(folder.walk(Path("memory://photos")))
+    found = list(walk(Path("memory://photos")))
     assert [(ref.id, remote.to_url(ref.path)) for ref in found if isinstance(ref, ImageRef)] == [
         ("a/z.JPG", "memory://photos/a/z.JPG"),
         ("b.png", "memory://photos/b.png"),
@@ -71,17 +71,17 @@ def test_a_remote_folder_is_walked_like_a_local_one(memory) -> None:
 
 def test_one_remote_image_is_a_source_too(memory) -> None:
     memory.pipe_file("/photos/b.png", PNG)
-    (ref,) = folder.walk(Path("memory://photos/b.png"))
+    (ref,) = walk(Path("memory://photos/b.png"))
     assert not isinstance(ref, Skipped)
     assert image_files.read(ref).size == (6, 4)
 
 
 def test_what_a_listing_tells_is_what_reading_tells(memory) -> None:
     memory.pipe_file("/photos/b.png", PNG)
-    (ref,) = folder.walk(Path("memory://photos"))
+    (ref,) = walk(Path("memory://photos"))
     assert isinstance(ref, ImageRef)
     picture = image_files.read(ref)
-    assert ref.listed == (picture.bytes, picture.modified_ns) == (len(PNG), remote.look_up(ref.path).modified_ns)
+    assert ref.listed == (picture.bytes, picture.modified_ns) == (len(PNG), remote.stat(ref.path).modified_ns)
 
 
 def test_an_etag_tells_changes_within_a_second() -> None:
@@ -101,13 +101,13 @@ def test_a_file_that_is_gone_is_an_image_error_and_a_lost_store_is_not() -> None
 
 def test_a_folder_that_is_not_there_is_named_by_its_address() -> None:
     with pytest.raises(InputError, match="no image or folder memory://nothing"):
-        folder.walk(Path("memory://nothing"))
+        walk(Path("memory://nothing"))
 
 
 def test_a_missing_driver_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MissingExtra, match=r"resight\[remote\]"):
-        remote.look_up(Path("s3://bucket/a.jpg"))
+        remote.stat(Path("s3://bucket/a.jpg"))
 
 
 def test_a_chain_of_drivers_is_not_followed(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_local_manifest_may_name_addresses(tmp_path: Path) -> None:
 
 def test_file_addresses_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
-    (ref,) = folder.walk(Path(f"file://{tmp_path}"))
+    (ref,) = walk(Path(f"file://{tmp_path}"))
     assert isinstance(ref, ImageRef)
     assert (ref.id, image_files.read(ref).size) == ("a.png", (6, 4))
 
@@ -166,7 +166,7 @@ def odd_stores() -> None:
 @pytest.mark.usefixtures("odd_stores")
 def test_a_store_that_lets_nobody_in_is_said_so() -> None:
     with pytest.raises(InputError, match="locked://bucket may not be read"):
-        folder.walk(Path("locked://bucket"))
+        walk(Path("locked://bucket"))
     with pytest.raises(ImageError, match="permission denied"):
         image_files.read(ImageRef("a", Path("locked://bucket/a.png")))
 

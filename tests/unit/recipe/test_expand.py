@@ -64,7 +64,7 @@ def test_a_line_that_is_a_branch_takes_the_place_of_all_branches() -> None:
 def test_what_a_line_lacks_is_that_of_the_only_branch() -> None:
     table = {"branches": [{"descriptor": POOLED, "weight": 3}], "rows": {"a": {"encoder": "resnet18"}}}
     assert expand(table)[0].branches == (Branch(Choice("resnet18"), Choice("pooled", {"pooling": "gem"})),)
-    with pytest.raises(RecipeError, match="a branch without descriptor"):
+    with pytest.raises(RecipeError, match=r"branches\.0 has no descriptor"):
         expand({"branches": [LINE, LINE], "rows": {"a": {"encoder": "resnet18"}}})
 
 
@@ -117,11 +117,19 @@ def test_a_setting_that_is_a_table_keeps_labels_whole() -> None:
         ({"a": "resnet18"}, "the row 'a' is not a table", "encoder"),
         (
             {"a": {**LINE, "sise": 3}},
-            "the row 'a', which is one branch, has no key 'sise'",
+            "the row 'a', which is one branch, has no setting 'sise'",
             "one of encoder, descriptor",
         ),
-        ({"a": {**LINE, "rerankers": []}}, "the row 'a', which is one branch, has no key 'rerankers'", "weight, index"),
-        ({"a": {"metrics": ["ap"]}}, "the row 'a' has no key 'metrics'", "branches, fusion, store, index, rerankers"),
+        (
+            {"a": {**LINE, "rerankers": []}},
+            "the row 'a', which is one branch, has no setting 'rerankers'",
+            "weight, index",
+        ),
+        (
+            {"a": {"metrics": ["ap"]}},
+            "the row 'a' has no setting 'metrics'",
+            "branches, fusion, store, index, rerankers",
+        ),
         ({"a: b": LINE}, "not a label", "': '"),
         ({" ": LINE}, "not a label", "words"),
         ({"a": {"fusion": "rank"}}, "a recipe without branches", "[[branches]]"),

@@ -74,7 +74,7 @@ def test_a_recipe_survives_the_way_through_json():
 def test_a_shipped_recipe_uses_plug_ins_and_settings_that_exist(name: str):
     chosen = []
     for made in recipe.load_all(name):
-        assert made.name.partition(recipe.BEFORE_LABEL)[0] == name
+        assert made.name.partition(recipe.LABEL_SEPARATOR)[0] == name
         chosen += [("resight.index", made.index), *(("resight.search.rerankers", part) for part in made.rerankers)]
         for branch in made.branches:
             chosen += [("resight.encode.descriptors", branch.descriptor)]
@@ -115,13 +115,13 @@ def test_a_file_that_is_not_toml_is_named(tmp_path: Path, content: bytes):
         ({}, "a recipe without branches"),
         ({"branches": []}, "a recipe without branches"),
         ({"branches": "sift"}, "a recipe without branches"),
-        ({"branches": ["sift"]}, "a branch that is not a table"),
-        ({"branches": [{"encoder": "sift"}]}, "a branch without descriptor"),
-        ({"branches": [{"descriptor": "vlad"}]}, "a branch without encoder"),
-        ({"branches": [{**BRANCH, "wieght": 1}]}, "a branch has no key 'wieght'"),
-        ({"branches": [BRANCH], "indx": "exact"}, "a recipe has no key 'indx'"),
-        ({"branches": [BRANCH], "index": 3}, "index is not a plug-in"),
-        ({"branches": [BRANCH], "index": {"links": 16}}, "index is not a plug-in"),
+        ({"branches": ["sift"]}, "recipe 'unnamed': branches.0 does not fit"),
+        ({"branches": [BRANCH, {"encoder": "sift"}]}, "recipe 'unnamed': branches.1 has no descriptor"),
+        ({"branches": [{"descriptor": "vlad"}]}, "recipe 'unnamed': branches.0 has no encoder"),
+        ({"branches": [{**BRANCH, "wieght": 1}]}, "recipe 'unnamed': branches.0 has no setting 'wieght'"),
+        ({"name": "mine", "branches": [BRANCH], "indx": "exact"}, "recipe 'mine' has no setting 'indx'"),
+        ({"branches": [BRANCH], "index": 3}, "recipe 'unnamed': index is not a plug-in"),
+        ({"branches": [BRANCH], "index": {"links": 16}}, "recipe 'unnamed': index is not a plug-in"),
     ],
 )
 def test_a_table_that_is_no_recipe_says_why(table: dict, problem: str):
@@ -134,6 +134,7 @@ def test_an_unknown_key_is_answered_with_the_known_ones():
     with pytest.raises(RecipeError) as caught:
         recipe.parse({"branches": [{**BRANCH, "wieght": 1}]})
     assert caught.value.expected == "one of encoder, descriptor, transforms, weight, index, regions, query_regions"
+    assert caught.value.fix == "did you mean 'weight'?"
 
 
 def test_overrides_are_put_in_from_left_to_right(file: Path):

@@ -30,7 +30,7 @@ from resight.audit.dedup.groups import Check, Link, form_groups
 from resight.audit.dedup.verify import Finding
 from resight.data.truth_tables import read_table
 from resight.errors import InputError, ManifestError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.search.calibration import Calibration, Signals, load
 
 Kind = Literal["copy", "near_copy", "same"]
@@ -69,7 +69,7 @@ def parse_kinds(text: str) -> frozenset[Kind]:
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, COLUMNS)
         table.writeheader()
         for pair in pairs:

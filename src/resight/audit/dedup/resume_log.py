@@ -13,7 +13,7 @@ from typing import Any
 
 from resight.audit.dedup.candidates import Candidates
 from resight.audit.dedup.verify import Finding, Registration
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 
 
 @dataclass
@@ -33,7 +33,7 @@ class FindingsLog:
                     break
                 log.done, log.findings = batch["done"], [*log.findings, *map(_restore, batch["found"])]
         # Written anew either way: without the line that a killed process left half.
-        with write_whole(path) as temporary:
+        with write_atomic(path) as temporary:
             begun = json.dumps({"candidates": key}) + "\n"
             temporary.write_text(begun + (_say(log.done, log.findings) if log.done else ""), encoding="utf-8")
         return log

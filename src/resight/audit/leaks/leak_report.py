@@ -18,7 +18,7 @@ from resight.audit.leaks.find_leaks import Audit, Decisions, Rules
 from resight.audit.leaks.removal import SetRow
 from resight.audit.leaks.sources import read_class
 from resight.collection import Collection
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.store import ImageRecord
 
 OVERLAPPING, OTHER = "overlapping", "other"
@@ -33,9 +33,9 @@ def write_audit(audit: Audit, folder: Path, train: Collection, rules: Rules) -> 
     _write_table(folder / "removal.csv", REMOVAL, _list_removals(audit))
     _write_table(folder / "overlap.csv", SPLIT, _list_splits(audit))
     write_clean(audit, folder / "clean.csv", train, rules)
-    with write_whole(folder / "audit.md") as temporary:
+    with write_atomic(folder / "audit.md") as temporary:
         temporary.write_text(describe_audit(audit), encoding="utf-8")
-    with write_whole(folder / "audit.json") as temporary:
+    with write_atomic(folder / "audit.json") as temporary:
         temporary.write_text(json.dumps(summarise(audit), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -142,7 +142,7 @@ def _draw(header: Sequence[str], rows: Iterable[Cells]) -> str:
 
 
 def _write_table(path: Path, header: Sequence[str], rows: Iterable[Cells]) -> None:
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(header)
         table.writerows(rows)

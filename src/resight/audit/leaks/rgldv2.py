@@ -11,7 +11,7 @@ from pathlib import Path
 
 from resight.data.sets.gldv2 import COUNTS, list_removed
 from resight.errors import ManifestError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 
 NAMES = ("rgldv2",)
 HEADER = "landmark_id,images"
@@ -30,7 +30,7 @@ def apply_rgldv2(source: Path, out: Path) -> Applied:
     removed: dict[str, int] = {}
     images = classes = 0
     try:
-        with source.open(encoding="utf-8-sig") as table, write_whole(out) as temporary, temporary.open("w") as clean:
+        with source.open(encoding="utf-8-sig") as table, write_atomic(out) as temporary, temporary.open("w") as clean:
             _check_header(next(table, ""), source)
             clean.write(HEADER + "\n")
             for number, line in enumerate(table, start=2):

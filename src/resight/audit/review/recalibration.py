@@ -30,7 +30,7 @@ from resight.audit.dedup.pairs import Pair
 from resight.audit.review.votes import Vote
 from resight.collection import Collection
 from resight.errors import InputError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.search.calibration import Calibration
 from resight.search.verification import Settings, verify
 from resight.types import Box, Match
@@ -140,7 +140,7 @@ def require_both_verdicts(correction: Correction) -> None:
 
 
 def save(correction: Correction, path: Path) -> None:
-    with write_whole(path) as temporary:
+    with write_atomic(path) as temporary:
         temporary.write_text(json.dumps(asdict(correction), indent=1) + "\n", encoding="utf-8")
 
 

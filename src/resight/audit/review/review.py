@@ -25,7 +25,7 @@ from typing import Literal
 from resight.audit.dedup.pairs import Pair, read_pairs, write_pairs
 from resight.audit.review.votes import Agreement, Verdict, Vote, VoteBook, check_reviewer, measure_agreement
 from resight.errors import InputError, ManifestError
-from resight.files.atomic import write_whole
+from resight.files.atomic import write_atomic
 from resight.search import calibration as calibrations
 from resight.search.calibration import Calibration
 
@@ -72,7 +72,7 @@ def write_settings(settings: Settings, folder: Path) -> None:
         "order": settings.order,
         "blind": settings.blind,
     }
-    with write_whole(folder / FILE) as temporary:
+    with write_atomic(folder / FILE) as temporary:
         temporary.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

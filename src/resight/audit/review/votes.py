@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from resight.errors import InputError, StorageError
-from resight.files.atomic import connect
+from resight.files.sqlite import connect
 
 Verdict = Literal["same", "different", "unsure", "skip"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

@@ -4,7 +4,7 @@ import pytest
 
 from resight import recipe
 from resight.errors import RecipeError
-from resight.recipe.expand import spread
+from resight.recipe.expand import expand_settings
 
 
 def labels(table: dict) -> list[str]:
@@ -16,12 +16,12 @@ def branch(**parts: object) -> dict:
 
 
 def test_a_list_where_one_value_is_taken_makes_one_plugin_for_each():
-    made = spread({"name": "pooled", "pooling": ["cls", "mean"], "p": 4.0}, "descriptor")
+    made = expand_settings({"name": "pooled", "pooling": ["cls", "mean"], "p": 4.0}, "descriptor")
     assert made == [{"name": "pooled", "pooling": pooling, "p": 4.0} for pooling in ("cls", "mean")]
 
 
 def test_several_lists_make_every_combination_the_last_changing_fastest():
-    made = spread({"name": "aggregated", "k": [8, 16], "assignment": ["hard_top1", "soft_top2"]}, "descriptor")
+    made = expand_settings({"name": "aggregated", "k": [8, 16], "assignment": ["hard_top1", "soft_top2"]}, "descriptor")
     assert [(one["k"], one["assignment"]) for one in made] == [
         (8, "hard_top1"),
         (8, "soft_top2"),
@@ -42,12 +42,12 @@ def test_several_lists_make_every_combination_the_last_changing_fastest():
     ],
 )
 def test_what_is_a_list_itself_stays_one(key: str, option: object):
-    assert spread(option, key) == [option]
+    assert expand_settings(option, key) == [option]
 
 
 def test_an_empty_list_is_refused():
     with pytest.raises(RecipeError, match="pooling has no value"):
-        spread({"name": "pooled", "pooling": []}, "descriptor")
+        expand_settings({"name": "pooled", "pooling": []}, "descriptor")
 
 
 def test_a_recipe_with_such_lists_stands_for_all_of_them():
