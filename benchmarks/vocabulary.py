@@ -21,7 +21,7 @@ import numpy as np
 from resight import index
 from resight.collection.fit.fit_codebook import sample_features
 from resight.encode import backbones
-from resight.encode.vocabulary.kmeans import find_centres
+from resight.kmeans import find_centres
 from resight.types import Descriptors, FloatArray
 
 ROUNDS = 20

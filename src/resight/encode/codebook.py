@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.encode.vocabulary.kmeans import find_centres, find_majorities, find_nearest, find_nearest_codes
-from resight.encode.vocabulary.tree import Tree, descend, grow
+from resight import kmeans
+from resight.encode.vocabulary_tree import Tree, descend, grow
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.types import FloatArray
 
 SHIPPED = Path(__file__).parent / "descriptors"
-ROWS_AT_ONCE = 4096  # bounds the distance block: 4,096 × 65,536 words would be 1 GiB in float32
 GAP_ROWS = 10_000  # that the gap is measured on
 
 
@@ -49,14 +48,7 @@ class Codebook:
         count = min(count, len(self.centres))
         if self.tree is not None:
             return descend(as_numbers(vectors), self.tree, self._nodes, self._numbers, count)
-        half_norms = (self._numbers**2).sum(axis=1) / 2
-        words, squares = [np.zeros((0, count), np.int32)], [np.zeros((0, count), np.float32)]
-        for start in range(0, len(vectors), ROWS_AT_ONCE):
-            rows = as_numbers(vectors[start : start + ROWS_AT_ONCE])
-            best, closeness = _find_largest(rows @ self._numbers.T - half_norms, count)
-            words.append(best)
-            squares.append(np.maximum((rows**2).sum(axis=1, keepdims=True) - 2 * closeness, 0))
-        return np.concatenate(words), np.concatenate(squares)
+        return kmeans.find_nearest(as_numbers(vectors), self._numbers, count)
 
     @cached_property
     def _numbers(self) -> FloatArray:
@@ -143,12 +135,12 @@ def learn(vectors: NDArray[Any], words: int, seed: int = 0, rounds: int = 20, br
         )
     random, is_binary = np.random.default_rng(seed), vectors.dtype == np.uint8
     rows = np.ascontiguousarray(vectors if is_binary else vectors.astype(np.float32, copy=False))
-    find: Any = find_majorities if is_binary else find_centres
+    find: Any = kmeans.find_majorities if is_binary else kmeans.find_centres
     tree = None
     if branching is None or branching >= words:
         centres = find(rows, words, rounds, random)
     else:
-        nearest: Any = find_nearest_codes if is_binary else find_nearest
+        nearest: Any = kmeans.assign_codes if is_binary else kmeans.assign_many
         centres, tree = grow(rows, words, branching, rounds, random, find, nearest)
     book = make(centres, tree)
     return Codebook(book.centres, book.fingerprint, book.tree, _measure_gap(book, rows, random))
@@ -159,21 +151,6 @@ def _measure_gap(book: Codebook, rows: NDArray[Any], random: np.random.Generator
         return None
     _, squares = book.find_nearest(rows[random.permutation(len(rows))[:GAP_ROWS]], 2)
     return float((squares[:, 1] - squares[:, 0]).mean())
-
-
-def _find_largest(values: FloatArray, count: int) -> tuple[NDArray[np.int32], FloatArray]:
-    """Columns of the `count` largest of each row, largest first, and what stands there. Overwrites `values`.
-
-    A few passes of argmax take a fraction of the time of a partition, which moves every value.
-    """
-    rows = np.arange(len(values))
-    columns = np.empty((len(values), count), np.int32)
-    largest = np.empty((len(values), count), np.float32)
-    for place in range(count):
-        columns[:, place] = values.argmax(axis=1)
-        largest[:, place] = values[rows, columns[:, place]]
-        values[rows, columns[:, place]] = -np.inf
-    return columns, largest
 
 
 def _to_store(rows: NDArray[Any]) -> NDArray[Any]:

@@ -1,8 +1,4 @@
-"""k-means for product codes: rows [n, w] → centroids [count, w], and the number of the nearest one for each row.
-
-A part of a token has few dimensions and there are many parts, so each problem is small: numpy in one thread is enough.
-
-Product quantisation: a token is cut into m parts, and each part is kept as the number of its nearest centroid.
+"""Product quantisation: a token is cut into m parts, and each part is kept as the number of its nearest centroid.
 
 m parts of 4 bits take m / 2 bytes a token, of 8 bits m bytes. A query token's dot products with all centroids make a
 table; the score of a token is the sum of m entries. Tables are rounded to small integers (6 bits at 4 bits a part,
@@ -18,33 +14,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from resight import kmeans
 from resight.errors import InputError
 from resight.kernels import dispatch
 from resight.kernels.allocation import Allocate, in_memory
 from resight.kernels.codec import Plan, Rows, bound_by_tables, raise_longest
 from resight.types import FloatArray
-
-
-def find_centroids(rows: FloatArray, count: int, rounds: int, random: np.random.Generator) -> FloatArray:
-    """Lloyd's rounds from rows drawn at random; a centroid that nothing is near to starts again at the farthest row."""
-    centroids = rows[random.choice(len(rows), count, replace=False)]
-    for _ in range(rounds):
-        nearest = find_nearest(rows, centroids)
-        sizes = np.bincount(nearest, minlength=count)
-        sums = np.stack([np.bincount(nearest, rows[:, axis], count) for axis in range(rows.shape[1])], axis=1)
-        moved = (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
-        empty = np.flatnonzero(sizes == 0)
-        if len(empty):
-            distances = np.square(rows - moved[nearest]).sum(axis=1)
-            moved[empty] = rows[np.argsort(-distances, kind="stable")[: len(empty)]]
-        centroids = moved
-    return centroids
-
-
-def find_nearest(rows: FloatArray, centroids: FloatArray) -> NDArray[np.intp]:
-    """|x - c|² is least where x · c - |c|² / 2 is largest."""
-    return np.asarray(np.argmax(rows @ centroids.T - np.square(centroids).sum(axis=1) / 2, axis=1), np.intp)
-
 
 BLOCK = 32
 MOST_PARTS = 1024  # 63 × 1024 fits 16 bits
@@ -81,7 +56,7 @@ class PqFiller:
 
     def fill(self, rows: Rows, tokens: FloatArray) -> None:
         m, offsets = len(self._centroids), self._plan.offsets
-        codes = [find_nearest(cut(tokens, part, m), self._centroids[part]) for part in range(m)]
+        codes = [kmeans.assign(cut(tokens, part, m), self._centroids[part]) for part in range(m)]
         self._codes[rows] = np.stack(codes, axis=1)
         coded = np.concatenate([self._centroids[part][codes[part]] for part in range(m)], axis=1)
         raise_longest(self._errors, offsets, rows, np.linalg.norm(tokens - coded, axis=1))
@@ -174,7 +149,7 @@ def draw_sample(plan: Plan, config: Config) -> FloatArray:
 def train(sample: FloatArray, m: int, config: Config) -> FloatArray:
     """Centroids [m, 2^bits, d / m], those of each part by themselves."""
     random = np.random.default_rng(config.seed)
-    return np.stack([find_centroids(cut(sample, part, m), 2**config.bits, config.rounds, random) for part in range(m)])
+    return np.stack([kmeans.lloyd(cut(sample, part, m), 2**config.bits, config.rounds, random) for part in range(m)])
 
 
 def cut(rows: FloatArray, part: int, m: int) -> FloatArray:

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from resight import kmeans
 from resight.kernels import dispatch
 from resight.kernels.codec import Plan, Rows, bound_by_tables, raise_longest
-from resight.kernels.pq import find_centroids, find_nearest
 from resight.plugins import check_range
 from resight.types import FloatArray
 
@@ -107,8 +107,8 @@ def train(sample: FloatArray, m: int, rounds: int, random: np.random.Generator) 
     """Books [m, entries, d], each learnt from what is left after those before it."""
     books, rest = [], sample
     for _ in range(m):
-        books.append(find_centroids(rest, min(ENTRIES, len(rest)), rounds, random))
-        rest = rest - books[-1][find_nearest(rest, books[-1])]
+        books.append(kmeans.lloyd(rest, min(ENTRIES, len(rest)), rounds, random))
+        rest = rest - books[-1][kmeans.assign(rest, books[-1])]
     return np.stack(books)
 
 
@@ -116,6 +116,6 @@ def encode(tokens: FloatArray, centroids: FloatArray) -> tuple[NDArray[np.uint8]
     """Numbers [n, m], and what all books leave over [n, d]."""
     numbers, rest = np.empty((len(tokens), len(centroids)), np.uint8), tokens
     for part, book in enumerate(centroids):
-        numbers[:, part] = find_nearest(rest, book)
+        numbers[:, part] = kmeans.assign(rest, book)
         rest = rest - book[numbers[:, part]]
     return numbers, rest

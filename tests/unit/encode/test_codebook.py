@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from resight import kmeans
 from resight.encode import codebook as codebooks
 from resight.errors import InputError
 
@@ -42,7 +43,7 @@ def test_rows_beyond_one_block_are_assigned_too(monkeypatch: pytest.MonkeyPatch)
     book = codebooks.make(rng.normal(size=(6, 3)).astype(np.float32))
     vectors = rng.normal(size=(25, 3)).astype(np.float32)
     whole = book.assign(vectors, 2).tolist()
-    monkeypatch.setattr(codebooks, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(kmeans, "BLOCK", 7)
     assert book.assign(vectors, 2).tolist() == whole
 
 

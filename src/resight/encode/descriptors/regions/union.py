@@ -1,8 +1,8 @@
-"""Several region sources together, e.g. a grid for the whole image and saliency for what stands out.
+"""The union of several region sources, e.g. a grid for the whole image and saliency for what stands out.
 
-In: a picture. Out: the proposals of all sources, one source after the other, near-duplicates merged (the one of the
-earlier source stays). The scores of two sources cannot be compared, so that the n-th best of every source scores 1 / n:
-with `most`, the sources take turns.
+In: a picture. Out: the proposals of all sources, one source after the other; of near-duplicates the one of the earlier
+source stays. The scores of two sources cannot be compared, so the n-th best of every source scores 1 / n: with `most`,
+the sources take turns.
 
     regions = { name = "union", sources = ["saliency", { name = "grid", level = 1 }], most = 20 }
 """
@@ -48,10 +48,10 @@ class Union:
 
     def propose(self, picture: Picture) -> Proposals:
         parts = [source.propose(picture) for source in self._sources]
-        return limit(join([Proposals(part.boxes, score_places(part.scores)) for part in parts]), self._most)
+        return limit(join([Proposals(part.boxes, score_ranks(part.scores)) for part in parts]), self._most)
 
 
-def score_places(scores: FloatArray) -> FloatArray:
-    """1 / place of each score, the highest in the first; of equals the earlier comes first."""
-    places = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
-    return np.asarray(1 / (1 + places), np.float32)
+def score_ranks(scores: FloatArray) -> FloatArray:
+    """1 / rank of each score, the highest first; on a tie the earlier one comes first."""
+    ranks = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
+    return np.asarray(1 / (1 + ranks), np.float32)

@@ -9,10 +9,9 @@ from support.builders import draw_texture, fill_picture, make_picture
 from support.region_networks import draw_detector, draw_saliency, draw_sam, write_grounding_dino
 
 from resight.encode.descriptors import regions
-from resight.encode.descriptors.regions.union import score_places
 from resight.encode.regions import measure_overlap
 from resight.errors import MissingWeights, RecipeError
-from resight.types import Choice, Picture
+from resight.types import Picture
 
 LITE = {"name": "efficientnet_lite", "block": 16}
 
@@ -175,27 +174,3 @@ def test_a_detector_that_is_not_here_says_what_to_do(tmp_path: Path, monkeypatch
         regions.build("detector", model=str(tmp_path))
     with pytest.raises(RecipeError, match="empty prompt"):
         regions.build("detector", prompt=" . ")
-
-
-def test_joined_sources_take_turns(tmp_path: Path):
-    path = draw_detector(tmp_path, [[0, 0, 16, 16], [32, 32, 64, 64]], [0.3, 0.9])
-    sources = [{"name": "onnx_detector", "model": str(path)}, {"name": "grid", "level": 1}]
-    picture = fill_picture(64, 64)
-    joined = regions.build("joined", sources=sources)
-    # The grid's last cell is the detector's second box.
-    assert len(joined.propose(picture).boxes) == 2 + 5 - 1
-    best = regions.build("joined", sources=sources, most=2).propose(picture)
-    assert best.boxes.tolist() == [[32, 32, 64, 64], [0, 0, 64, 64]]
-    assert joined.finest == 4 and "grid(level=1" in joined.fingerprint
-    assert regions.build("joined", sources=[Choice("grid", {"level": 0})]).finest == 1
-
-
-def test_places_follow_the_scores():
-    np.testing.assert_allclose(score_places(np.float32([0.2, 0.9, 0.9])), [1 / 3, 1, 1 / 2])
-
-
-def test_nothing_to_join_is_refused():
-    with pytest.raises(RecipeError, match="no region sources"):
-        regions.build("joined")
-    with pytest.raises(RecipeError, match="no regions called 'nonsense'"):
-        regions.build("joined", sources=["nonsense"])

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from resight.encode.vocabulary import kmeans
-from resight.encode.vocabulary.kmeans import find_majorities, find_nearest_codes, vote
+from resight import kmeans
+from resight.kmeans import assign_codes, find_majorities, update_majorities
 
 
 def measure_inertia(rows: np.ndarray, centres: np.ndarray) -> float:
@@ -20,7 +20,7 @@ def run_lloyd(rows: np.ndarray, centres: np.ndarray, rounds: int) -> np.ndarray:
 def test_a_centre_moves_to_the_mean_of_its_rows_and_an_idle_one_to_the_farthest_row():
     rows = np.array([[0, 0], [2, 0], [10, 0], [16, 0]], np.float32)
     centres = np.array([[0, 0], [10, 0], [99, 99]], np.float32)
-    moved = kmeans.move(rows, np.array([0, 0, 1, 1]), centres)
+    moved = kmeans.update_centres(rows, np.array([0, 0, 1, 1]), centres)
     assert moved.tolist() == [[1, 0], [13, 0], [10, 0]]  # 10 and 16 are 3 from their centre; the first of them
 
 
@@ -34,7 +34,7 @@ def test_clusters_that_lie_apart_are_found():
 @pytest.mark.parametrize("sample", [4, 1000])
 def test_the_short_way_ends_within_a_few_per_cent_of_plain_rounds(monkeypatch: pytest.MonkeyPatch, sample: int):
     monkeypatch.setattr(kmeans, "SAMPLE", sample)
-    monkeypatch.setattr(kmeans, "NEAR", 8)
+    monkeypatch.setattr(kmeans, "NEIGHBOURS", 8)
     rng = np.random.default_rng(1)
     rows = (rng.normal(size=(60, 8))[rng.integers(0, 60, 4000)] + 0.3 * rng.normal(size=(4000, 8))).astype(np.float32)
     plain = run_lloyd(rows, rows[rng.permutation(4000)[:40]], 25)
@@ -58,22 +58,22 @@ def codes(*bits: str) -> np.ndarray:
 
 def test_the_nearest_centre_has_the_fewest_bits_that_differ_and_of_equal_ones_it_is_the_first():
     centres = codes("00000000", "11110000", "11111111")
-    assert find_nearest_codes(codes("11100000", "11000000", "11111101"), centres).tolist() == [1, 0, 2]
+    assert assign_codes(codes("11100000", "11000000", "11111101"), centres).tolist() == [1, 0, 2]
 
 
 def test_a_bit_is_what_most_rows_have():
     rows = codes("11100000", "11000001", "10000001")
-    assert vote(rows, np.zeros(3, np.int64), codes("00000000")).tolist() == codes("11000001").tolist()
+    assert update_majorities(rows, np.zeros(3, np.int64), codes("00000000")).tolist() == codes("11000001").tolist()
 
 
 def test_an_even_vote_leaves_the_bit_as_it_was():
     rows = codes("11000000", "10100000")
-    assert vote(rows, np.zeros(2, np.int64), codes("01000000")).tolist() == codes("11000000").tolist()
+    assert update_majorities(rows, np.zeros(2, np.int64), codes("01000000")).tolist() == codes("11000000").tolist()
 
 
 def test_a_centre_without_rows_starts_again_at_the_farthest_row():
     rows = codes("00000000", "00000000", "00000111")
-    moved = vote(rows, np.zeros(3, np.int64), codes("00000000", "11111111"))
+    moved = update_majorities(rows, np.zeros(3, np.int64), codes("00000000", "11111111"))
     assert moved.tolist() == codes("00000000", "00000111").tolist()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from resight.encode import codebook as codebooks
-from resight.encode.vocabulary.tree import Tree
+from resight.encode.vocabulary_tree import Tree
 
 LINE = codebooks.make(
     np.array([[0], [2], [5.5], [8], [20], [30]], np.float32),

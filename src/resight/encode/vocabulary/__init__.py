@@ -1,1 +1,0 @@
-"""How visual words are found among local features: k-means, k-majority, and trees of either."""
