@@ -206,3 +206,14 @@ def test_a_state_goes_only_when_it_was_replaced_long_ago(written: list[int], exp
 def test_without_a_time_to_keep_only_the_present_state_stays():
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert find_age([now - timedelta(hours=9)], now, timedelta(0)) == timedelta(0)
+
+
+def test_a_process_that_reads_a_collection_may_do_without_pandas(tmp_path: Path):
+    open_store(tmp_path).write([make("a")])
+    program = (
+        "import sys; from pathlib import Path; from resight import store; store.skip_pandas()\n"
+        "reader = store.build('lance', folder=Path(sys.argv[1]))\n"
+        "print(len(reader), len(next(reader.descriptors(0))), 'pandas' in sys.modules, 'lancedb' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1 20 False False\n"
