@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,11 @@ from resight.apps.cli import serve
 from resight.apps.service.app import create_app
 from resight.apps.service.settings import ServiceSettings
 from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.overlap import find_overlap
 from resight.audit.review.review import Review
 from resight.collection import open_collection
+from resight.encode.encoder import Encoder
+from resight.types import Descriptors, Picture
 
 PRESET = ("--encoder", "sift")
 CLASSES = ("tower", "Tower Oxford", "museum", "gate", "house")
@@ -71,6 +75,29 @@ def test_every_planted_leak_is_confirmed_and_nothing_else(audited: Path) -> None
         ("museum/view.jpg", "museum/near.jpg"),
         ("loose/view.jpg", "loose.jpg"),
     }
+
+
+@pytest.mark.parametrize("preset", ["sift", "sift_tokens"])
+def test_an_audit_encodes_no_image_that_its_collections_hold(
+    preset: str, train: Path, evaluation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collections = [open_collection(tmp_path / name, preset) for name in ("train.resight", "evaluation.resight")]
+    for collection, images in zip(collections, (train, evaluation), strict=True):
+        collection.add(images)
+    for collection in collections:  # builds the encoders, which compare how they describe a picture of noise
+        assert collection.encode_query(next(iter(collection.records())).ref).id
+    encoded: list[str] = []
+    encode = Encoder.encode
+
+    def count(self: Encoder, pictures: Sequence[Picture], *settings: object) -> Iterator[tuple[Descriptors, ...]]:
+        encoded.extend(picture.ref.id for picture in pictures if picture.ref.id != "noise")
+        return encode(self, pictures, *settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Encoder, "encode", count)
+    overlap = find_overlap(*collections)
+    assert encoded == []
+    found = {leak.pair.a for leak in overlap.leaks if leak.pair.probability > 0.9}
+    assert found == {"tour/view.jpg", "museum/view.jpg", "loose/view.jpg"}
 
 
 def test_classes_go_whole_and_what_has_no_class_goes_alone(audited: Path) -> None:
@@ -232,9 +259,7 @@ def test_votes_correct_the_probabilities_of_later_searches_once_however_often(ow
         assert after.score == pytest.approx(said["scale"] * before.score + said["shift"], rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("same", "searched", "words"), [(0, True, "all votes are alike"), (3, False, "`resight audit`")]
-)
+@pytest.mark.parametrize(("same", "searched", "words"), [(0, True, "all votes agree"), (3, False, "`resight audit`")])
 def test_votes_of_one_kind_and_on_other_pairs_than_an_audits_calibrate_nothing(
     own: Path, same: int, searched: bool, words: str
 ) -> None:

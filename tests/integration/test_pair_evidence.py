@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.scenes import HEIGHT, WIDTH, draw_scene, write_jpeg
 
-from resight.audit.review.recalibration import match_stored
+from resight.audit.review.pair_match import match_stored
 from resight.collection import Collection, open_collection
 from resight.types import Branch, Choice, Recipe
 

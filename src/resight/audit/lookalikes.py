@@ -1,4 +1,4 @@
-"""Things that are like a given one and are not it: the nearest neighbours without those that show the very same thing.
+"""Find similar but different objects: nearest neighbours without those that show the same instance.
 
 Similarity is the cosine of the means of the stored rows. `diversity` trades it against likeness to what was chosen
 before (maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
@@ -20,8 +20,8 @@ from resight.search.request import SearchRequest
 from resight.store import ImageRecord
 from resight.types import FloatArray, Picture
 
-DEPTH = 100  # neighbours that are looked at, at least
-SAME = 0.5  # probability from which an image shows the very same thing
+DEPTH = 100  # fewest neighbours to consider
+SAME = 0.5  # probability from which an image counts as the same instance
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Lookalike:
     id: str
     path: Path
     similarity: float
-    probability: float | None  # that it is the very same thing after all
+    probability: float | None  # that it is the same instance after all
 
 
 def find_lookalikes(
     collection: Collection, image: Image, k: int = 10, *, diversity: float = 0.3, same: float = SAME
 ) -> list[Lookalike]:
-    """At most k; `image` may be a file or the like. It itself and what shows the same thing are left out."""
+    """At most k, without the image itself and other images of the same instance."""
     view, branch = collection.view(), _choose_branch(collection)
     if not len(view):
         return []
@@ -54,7 +54,7 @@ def find_lookalikes(
 
 
 def choose_diverse(similarity: FloatArray, vectors: FloatArray, k: int, diversity: float) -> Sequence[int]:
-    """Rows in the order in which they are chosen: similarity [n] to the query, unit vectors [n, D]."""
+    """Rows in the order of choice, from similarities to the query [n] and unit vectors [n, D]."""
     chosen: list[int] = []
     nearest = np.zeros(len(similarity), np.float32)  # to what was chosen
     for _ in range(min(k, len(similarity))):
@@ -67,7 +67,7 @@ def choose_diverse(similarity: FloatArray, vectors: FloatArray, k: int, diversit
 
 
 def _is_it(record: ImageRecord, picture: Picture) -> bool:
-    """The very same file, or a copy of it. Of a part of a picture, other parts are other things."""
+    """The same file or a copy of it; another region of the same picture is another object."""
     ours, theirs = picture.ref.box, record.ref.box
     one_part = ours is None or theirs is None or ours == theirs
     return one_part and (record.sha256 == picture.sha256 or record.path == picture.ref.path.resolve())
@@ -77,7 +77,7 @@ def _choose_branch(collection: Collection) -> int:
     dense = choose_branches(collection.recipe).dense
     if not dense:
         raise RecipeError(
-            "this collection cannot tell what is alike",
+            "this collection has no similarity between images",
             expected="a branch of vectors, such as aggregated, tokens, pooled or vlad",
             actual=", ".join(branch.descriptor.name for branch in collection.recipe.branches),
             fix="index the images with a preset such as sift_tokens or tokens",

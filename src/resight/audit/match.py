@@ -1,23 +1,17 @@
-"""One-to-one: each left at most one right and each right at most one left, so that the weights add up to the most.
+"""Match two collections: for each image of the first its best match in the second, with box and probability.
 
-The Hungarian method on a sparse graph, by augmenting paths. Lefts come one after the other; each looks for the chain
-"take a right, and whoever had it takes another or is left alone" that gains most. To be alone weighs 0, so that a pair
-of weight 0 or less is never made. In: weights of possible pairs. Out: the pairs chosen, the best of all choices.
-
-The same things in two collections: each image of the first, its best match in the second, with box and probability.
-
-Each stored image of A is searched in B. Left as they are, several of A may have the same match; `one_to_one` gives each
-image of B to one of A at most, so that the log-odds of all pairs together are the largest. What has no match at least
-as likely as asked for is listed, too, and so is what could not be read.
+Each stored image of A is searched in B. Several images of A may have the same match; `one_to_one` gives each image of B
+to at most one of A, so that the log-odds of all pairs sum to the maximum. The result also lists images without a match
+of at least the probability asked for, and images that could not be read.
 """
 
 import csv
 import math
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+
+import numpy as np
 
 from resight.audit.dedup.branches import require_same_spaces
 from resight.collection import Collection, View
@@ -28,76 +22,22 @@ from resight.search.request import SearchRequest, StoredImage
 from resight.store import ImageRecord
 from resight.types import Box, Hit, Query, Skipped
 
-TINY = 1e-12  # what rounding may gain, which would be looked for without end
-Left = TypeVar("Left", bound=Hashable)
-Right = TypeVar("Right", bound=Hashable)
-
-
-def assign(weights: Mapping[tuple[Left, Right], float]) -> dict[Left, Right]:
-    """Ties are broken by the order in which pairs come."""
-    edges: dict[Left, dict[Right, float]] = {}
-    for (left, right), weight in weights.items():
-        edges.setdefault(left, {})[right] = weight
-    matching = _Matching(edges)
-    for left in edges:
-        matching.place(left)
-    return matching.taken
-
-
-class _Matching(Generic[Left, Right]):
-    def __init__(self, edges: Mapping[Left, Mapping[Right, float]]) -> None:
-        self.taken: dict[Left, Right] = {}
-        self._edges = edges
-        self._owner: dict[Right, Left] = {}
-
-    def place(self, start: Left) -> None:
-        gains = {start: 0.0}  # of leaving this left without a right, everything before it on its chain being changed
-        came: dict[Left, tuple[Left, Right]] = {}  # who takes the right of this left
-        best: tuple[float, Left, Right | None] = (0.0, start, None)
-        queue = deque([start])
-        while queue:
-            left = queue.popleft()
-            for right, weight in self._edges[left].items():
-                holder, gain = self._owner.get(right), gains[left] + weight
-                if holder is None:
-                    best = max(best, (gain, left, right), key=lambda end: end[0])
-                elif holder != left and gain - self._edges[holder][right] > gains.get(holder, -float("inf")) + TINY:
-                    gains[holder], came[holder] = gain - self._edges[holder][right], (left, right)
-                    best = max(best, (gains[holder], holder, None), key=lambda end: end[0])
-                    queue.append(holder)
-        self._change(best[1], best[2], start, came)
-
-    def _change(self, left: Left, right: Right | None, start: Left, came: Mapping[Left, tuple[Left, Right]]) -> None:
-        """From the end of the chain back to its start."""
-        self._give(left, right)
-        while left != start:
-            left, right = came[left]
-            self._give(left, right)
-
-    def _give(self, left: Left, right: Right | None) -> None:
-        if right is None:
-            self.taken.pop(left, None)
-        else:
-            self.taken[left] = right
-            self._owner[right] = left
-
-
 COLUMNS = ("a", "b", "probability", "x0", "y0", "x1", "y1", "inliers")
-SUREST = 1 - 1e-9  # log-odds stay finite
+SUREST = 1 - 1e-9  # keeps log-odds finite
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Matched:
-    """`b` is empty where nothing was found; then the other fields are 0 and None."""
+    """`b` is empty if there is no match; the other fields are then 0 and None."""
 
     a: str
     b: str = ""
     probability: float = 0.0
     box: Box | None = None  # in b
     inliers: int = 0
-    skipped: Skipped | None = None  # why it was not looked for
+    skipped: Skipped | None = None  # why it was not searched
 
 
 def match_collections(
@@ -109,7 +49,7 @@ def match_collections(
     candidates: int = 5,
     progress: Progress | None = None,
 ) -> list[Matched]:
-    """One for each image of `a`, in its order."""
+    """One entry per image of `a`, in its order."""
     require_same_spaces(a, b)
     found = dict(list_candidates(a, b, candidates, progress))
     alone = {name: next((one for one in some if one.skipped), Matched(name)) for name, some in found.items()}
@@ -117,15 +57,17 @@ def match_collections(
     if not one_to_one:
         return [next(iter(some), alone[name]) for name, some in likely.items()]
     known = {(one.a, one.b): one for some in likely.values() for one in some}
-    # Log-odds are below 0 for what is less likely than not, and would then never be chosen: counted from `least` on.
-    chosen = assign({pair: _log_odds(one.probability) - _log_odds(least) + 1e-6 for pair, one in known.items()})
+    # Log-odds below 0 would never be chosen, so weights count from those of `least`.
+    chosen = match_one_to_one(
+        {pair: _log_odds(one.probability) - _log_odds(least) + 1e-6 for pair, one in known.items()}
+    )
     return [known[name, chosen[name]] if name in chosen else alone[name] for name in likely]
 
 
 def list_candidates(
     a: Collection, b: Collection, candidates: int, progress: Progress | None = None
 ) -> Iterator[tuple[str, list[Matched]]]:
-    """For each image of `a` the likeliest of `b`, best first; where it cannot be read, one without b that says why."""
+    """For each image of `a` the most probable of `b`, best first; for an unreadable one, an entry with the reason."""
     source, target = a.view(), b.view()
     if len(target) and target.pipeline.calibration is None:
         raise InputError(
@@ -145,8 +87,32 @@ def list_candidates(
             progress(done, len(source))
 
 
+def match_one_to_one(weights: Mapping[tuple[str, str], float]) -> dict[str, str]:
+    """The matching left → right of largest total weight; a pair of weight 0 or less is never made.
+
+    Maximum-weight bipartite matching on a sparse graph: every left also has a right of its own that means "alone".
+    """
+    from scipy.sparse import coo_matrix  # only a one-to-one match needs scipy
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    useful = {pair: weight for pair, weight in weights.items() if weight > 0}
+    if not useful:
+        return {}
+    lefts = {left: number for number, left in enumerate(dict.fromkeys(left for left, _ in useful))}
+    rights = {right: number for number, right in enumerate(dict.fromkeys(right for _, right in useful))}
+    alone = np.arange(len(lefts))
+    rows = np.concatenate([[lefts[left] for left, _ in useful], alone])
+    columns = np.concatenate([[rights[right] for _, right in useful], len(rights) + alone])
+    gains = np.concatenate([list(useful.values()), np.zeros(len(lefts))])
+    costs = coo_matrix((gains.max() + 1 - gains, (rows, columns)), (len(lefts), len(rights) + len(lefts)))
+    found, partners = min_weight_full_bipartite_matching(costs.tocsr())
+    names = list(rights)
+    by_left = dict(zip(found.tolist(), partners.tolist(), strict=True))
+    return {left: names[by_left[number]] for left, number in lefts.items() if by_left[number] < len(names)}
+
+
 def write_matches(matches: Sequence[Matched], path: Path) -> None:
-    """The columns COLUMNS, the box in b; from b on they are empty where nothing was found."""
+    """A CSV file with COLUMNS; the box lies in b. All but `a` are empty where there is no match."""
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(COLUMNS)
@@ -156,10 +122,10 @@ def write_matches(matches: Sequence[Matched], path: Path) -> None:
 
 
 def _read_query(source: View, record: ImageRecord) -> Query | Skipped:
-    """Where its file is needed and cannot be read, or shows something else by now, the reason."""
+    """The query, or why it cannot be made: its file is unreadable or has changed."""
     try:
         return source.encode_query(SearchRequest(StoredImage(record.id)))
-    except SpaceMismatch:  # of all images: there is nothing to go on with
+    except SpaceMismatch:  # concerns all images
         raise
     except (ImageError, BoxError) as error:
         return Skipped(str(record.path), reason(error, record.path))

@@ -5,15 +5,16 @@
 from its file, which must be unchanged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from resight.collection.add import ReadImage
 from resight.data import image_files
+from resight.encode.backbones import Backbone
 from resight.encode.feature_cache import FeatureCache
 from resight.encode.query import Encoders
 from resight.errors import CollectionError, ImageError
-from resight.search.request import Image
+from resight.search.request import Image, StoredImage
 from resight.store import ImageRecord, Reader
 from resight.types import Box, Branch, Descriptors, ImageRef, Picture, Query
 
@@ -28,9 +29,10 @@ class Encoding(Encoders):
         cache: FeatureCache | None,
         owner: str,
         read: ReadImage = image_files.read,
+        networks: Mapping[str, Backbone] | None = None,
     ) -> None:
-        """`read` decodes image files: those of queries, and those of stored images."""
-        super().__init__(branches, spaces, cache, owner)
+        """`read` decodes image files: those of queries, and those of stored images; `networks`: see Encoder."""
+        super().__init__(branches, spaces, cache, owner, networks)
         self.read = read
 
     def encode_query(self, image: Image, box: Box | None = None) -> Query:
@@ -58,24 +60,22 @@ def read_query(image: Image, max_side: int | None, read: ReadImage = image_files
     return read(ref, None if ref.box else max_side)
 
 
-def query_by_id(reader: Reader, name: str, encoding: Encoding, box: Box | None = None) -> Query:
-    (record,) = reader.metadata([name])
-    if box is None and encoding.stored_rows_are_queries:
-        return _take_stored(record, reader)
+def query_by_id(reader: Reader, image: StoredImage, encoding: Encoding, box: Box | None = None) -> Query:
+    (record,) = reader.metadata([image.id])
+    if box is None and (image.rows_only or encoding.stored_rows_are_queries):
+        stored = tuple(next(reader.descriptors(branch, [record.id])) for branch in range(len(reader.layout)))
+        rows = stored if encoding.stored_rows_are_queries else encoding.derive_query_rows(stored)
+        if rows is not None:
+            width, height = record.size
+            outline = record.ref.box or (0.0, 0.0, float(width), float(height))
+            return Query(record.id, record.size, outline, rows, record.attributes)
     ref = record.ref
     picture = encoding.read(ref, None if box or ref.box else encoding.query_side)
     if picture.sha256 != record.sha256:
         raise CollectionError(
-            f"the file of {name!r} has changed since it was indexed",
+            f"the file of {image.id!r} has changed since it was indexed",
             expected="the picture that the collection knows",
             actual=str(record.path),
             fix="add it again, and then search for it",
         )
     return encoding.encode_query(picture, box)
-
-
-def _take_stored(record: ImageRecord, reader: Reader) -> Query:
-    width, height = record.size
-    rows = tuple(next(reader.descriptors(branch, [record.id])) for branch in range(len(reader.layout)))
-    outline = record.ref.box or (0.0, 0.0, float(width), float(height))
-    return Query(record.id, record.size, outline, rows, record.attributes)

@@ -79,7 +79,7 @@ class View:
         if isinstance(image, Query):
             return image
         if isinstance(image, StoredImage):
-            return query_by_id(self._reader, image.id, self._encoding, request.box)
+            return query_by_id(self._reader, image, self._encoding, request.box)
         return self._encoding.encode_query(image, request.box)
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:

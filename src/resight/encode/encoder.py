@@ -39,8 +39,8 @@ class Encoder:
         """`networks` are the loaded networks of another encoder, used instead of loading them again."""
         wanted = {repr(branch.encoder): branch.encoder for branch in branches}
         loaded = networks or {}
-        self.networks = {name: loaded.get(name) or build_backbone(choice, cache) for name, choice in wanted.items()}
-        self._backbones = list(self.networks.values())
+        self.networks = {name: loaded.get(name) or build_backbone(choice) for name, choice in wanted.items()}
+        self._backbones = [network if cache is None else Cached(network, cache) for network in self.networks.values()]
         self._backbone_of = [list(wanted).index(repr(branch.encoder)) for branch in branches]
         self._region_finders: dict[Role, list[RegionFinder]] = {
             "database": build_region_finders([branch.regions for branch in branches]),
@@ -67,6 +67,10 @@ class Encoder:
                 yield tuple(
                     self._describe(branch, number, picture, features, role) for branch in range(len(self._describers))
                 )
+
+    def describe(self, branch: int, features: Features, role: Role) -> Descriptors:
+        """The rows of one branch from features of one whole picture that were extracted before, at one scale."""
+        return replace(self._describers[branch].describe([features], role), space=self.spaces[branch])
 
     def _iterate(self, role: Role) -> Iterator[tuple[int, "_Describer", "RegionFinder"]]:
         return zip(self._backbone_of, self._describers, self._region_finders[role], strict=True)
@@ -110,12 +114,12 @@ class Encoder:
         return max(known) if len(known) == len(sides) else None
 
 
-def build_backbone(choice: Choice, cache: FeatureCache | None = None) -> Backbone:
+def build_backbone(choice: Choice) -> Backbone:
     """The backbone that a branch names, with the encoder of its parts where it fuses several."""
     backbone = backbones.build(choice.name, **choice.settings)
     if isinstance(backbone, Fused):
         backbone.connect(Encoder(backbone.parts))
-    return backbone if cache is None else Cached(backbone, cache)
+    return backbone
 
 
 def encode_stored(pictures: Sequence[Picture], encoder: Encoder) -> list[tuple[Descriptors, ...]]:

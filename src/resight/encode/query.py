@@ -8,7 +8,7 @@ of tokens, or else the first that pools the patches of regions. The patches come
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,25 +18,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.boxes import clip
+from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder, encode_box
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import BoxError, SpaceMismatch
-from resight.types import Box, Branch, Choice, Descriptors, ImageRef, Picture, Query
+from resight.types import Box, Branch, Choice, Descriptors, Features, ImageRef, Picture, Query
+from resight.vectors import l2_normalise
 
 TOKEN_DESCRIPTORS = ("tokens", "aggregated")
+LOCAL = "local"  # the descriptor that stores key points
 Made = TypeVar("Made")
 
 
 class Encoders:
     def __init__(
-        self, branches: Sequence[Branch], spaces: Sequence[str], cache: FeatureCache | None, owner: str
+        self,
+        branches: Sequence[Branch],
+        spaces: Sequence[str],
+        cache: FeatureCache | None,
+        owner: str,
+        networks: Mapping[str, Backbone] | None = None,
     ) -> None:
-        """`spaces` are those that the rows must have; `owner` names in an error what was encoded with them."""
+        """`spaces` are those that the rows must have; `owner` names in an error what was encoded with them.
+
+        `networks` are the loaded networks of another encoder, used instead of loading them again.
+        """
         self.branches = tuple(branches)
         self.patch_branch = find_patch_branch(branches)
         self._spaces = tuple(spaces)
         self._cache = cache
         self._owner = owner
+        self._networks = networks
         self._lock = threading.RLock()
 
     @property
@@ -76,6 +88,21 @@ class Encoders:
         patches = next(iter(rows[count:]), None)
         return Query(picture.ref.id, picture.size, outline, rows[:count], picture.ref.attributes, patches)
 
+    def derive_query_rows(self, stored: Sequence[Descriptors]) -> tuple[Descriptors, ...] | None:
+        """The rows of a query for a stored image, from its stored rows alone: no file, no network.
+
+        A branch that describes a query like a database image gives its stored rows. Any other branch describes the key
+        points that a branch `local` stores of the same encoder, which may be fewer than the encoder detects. None where
+        a branch has neither, or has regions.
+        """
+        sources = self._once(lambda: self._row_sources)
+        if sources is None:
+            return None
+        return tuple(
+            rows if source == branch else self._describe_key_points(branch, stored[source])
+            for branch, (rows, source) in enumerate(zip(stored, sources, strict=True))
+        )
+
     def encode_patches(self, picture: Picture, box: Box | None) -> Descriptors | None:
         """Every patch of a database picture, or of the part inside a box; None where no branch has patches."""
         encoder = self._once(lambda: self._patch_encoder)
@@ -87,7 +114,7 @@ class Encoders:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        encoder = Encoder(self.branches, self._cache)
+        encoder = Encoder(self.branches, self._cache, self._networks)
         if encoder.spaces != self._spaces:
             raise SpaceMismatch(
                 f"{self._owner} was encoded in a way that is not available here",
@@ -99,19 +126,39 @@ class Encoders:
 
     @cached_property
     def _query_encoder(self) -> Encoder:
-        return Encoder([*self.branches, *self._list_patch_branches()], networks=self._encoder.networks)
+        return Encoder([*self.branches, *self._list_patch_branches()], self._cache, self._encoder.networks)
 
     @cached_property
     def _patch_encoder(self) -> Encoder | None:
         patches = self._list_patch_branches()
-        return Encoder(patches, networks=self._encoder.networks) if patches else None
+        return Encoder(patches, self._cache, self._encoder.networks) if patches else None
 
     @cached_property
     def _stored_rows_are_queries(self) -> bool:
         if self.patch_branch is not None or any(branch.regions or branch.query_regions for branch in self.branches):
             return False
         encoder = self._encoder
-        return encoder.max_side == encoder.query_side and describes_roles_alike(encoder)
+        return encoder.max_side == encoder.query_side and all(compare_roles(encoder))
+
+    @cached_property
+    def _row_sources(self) -> tuple[int, ...] | None:
+        """For each branch the branch whose stored rows give its query rows."""
+        if any(branch.regions or branch.query_regions for branch in self.branches):
+            return None
+        local = {repr(branch.encoder): at for at, branch in enumerate(self.branches) if branch.descriptor.name == LOCAL}
+        sources: list[int] = []
+        for at, (branch, alike) in enumerate(zip(self.branches, compare_roles(self._encoder), strict=True)):
+            source = at if alike else local.get(repr(branch.encoder))
+            if source is None:
+                return None
+            sources.append(source)
+        return tuple(sources)
+
+    def _describe_key_points(self, branch: int, rows: Descriptors) -> Descriptors:
+        assert rows.points is not None
+        vectors = l2_normalise(rows.vectors.astype(np.float32))
+        features = Features(rows.ids, vectors[None], np.zeros((1, 2), np.int32), points=rows.points[None])
+        return self._encoder.describe(branch, features, "query")
 
     def _list_patch_branches(self) -> list[Branch]:
         """One, or none."""
@@ -131,15 +178,15 @@ def keep_all_patches(branch: Branch) -> Branch:
     return replace(branch, descriptor=Choice("tokens"), transforms=transforms, regions=None, query_regions=None)
 
 
-def describes_roles_alike(encoder: Encoder) -> bool:
-    """Whether the encoder describes a picture of noise in the same way as a database image and as a query."""
+def compare_roles(encoder: Encoder) -> list[bool]:
+    """Whether each branch describes a picture of noise in the same way as a database image and as a query."""
     pixels = np.random.default_rng(0).integers(0, 256, (128, 128, 3), np.uint8)
     picture = Picture(ImageRef("noise", Path("noise")), pixels, (128, 128))
     (stored,), (asked,) = encoder.encode([picture], "database"), encoder.encode([picture], "query")
-    return all(
+    return [
         np.array_equal(one.vectors, other.vectors) and _are_equal(one.words, other.words)
         for one, other in zip(stored, asked, strict=True)
-    )
+    ]
 
 
 def _are_equal(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

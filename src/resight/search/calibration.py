@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
+from resight.search.logistic import fit_logistic
 from resight.types import Ranking
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
@@ -150,13 +151,5 @@ def _newton(
     inputs, centre = features / scale, centre * scale
     penalty = np.full(inputs.shape[1], strength)
     penalty[0] = 1e-6  # the bias is free
-    weights = centre.copy()
-    for _ in range(200):
-        predicted = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
-        gradient = inputs.T @ (predicted - targets) + penalty * (weights - centre)
-        curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + np.diag(penalty)
-        step = np.linalg.solve(curvature, gradient)
-        weights = weights - step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
-        if np.abs(step).max() < 1e-9:
-            break
+    weights = fit_logistic(inputs, targets, centre, penalty)
     return np.asarray(weights / scale)

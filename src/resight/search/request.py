@@ -18,9 +18,14 @@ Image = str | Path | ImageRef | Picture  # of which a query can be made
 
 @dataclass(frozen=True)
 class StoredImage:
-    """An image of the collection as the query, by its id."""
+    """An image of the collection as the query, by its id.
+
+    `rows_only` makes the query from stored rows where that is possible: faster, without heat maps, and with the stored
+    key points in place of all that a detector finds. Audits use it.
+    """
 
     id: str
+    rows_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which branches of a recipe an audit reads: visual words, key points, and whatever else describes a whole image."""
+"""The branches of a recipe that an audit reads: visual words, key points, and other descriptions of a whole image."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,18 +13,19 @@ from resight.errors import SpaceMismatch
 from resight.search.rerankers.geometry import unit_rows
 from resight.search.verification import LocalFeatures
 from resight.types import Descriptors, Features, FloatArray, Recipe
+from resight.vectors import l2_normalise
 
-MIRRORED = ("sift",)  # encoders whose key points mirror.py knows how to mirror
+MIRRORED = ("sift",)  # encoders whose key points dct_signature.mirror_features can mirror
 
 
 @dataclass(frozen=True)
 class Branches:
-    """Numbers of branches; None where a recipe has no such branch."""
+    """Numbers of branches; None if the recipe has no such branch."""
 
     words: int | None
     local: int | None
     dense: tuple[int, ...]
-    mirrors: bool  # whether key points, and the words that they make, can be mirrored
+    mirrors: bool  # whether key points and their words can be mirrored
 
 
 class Rows(Protocol):
@@ -77,7 +78,7 @@ def split_images(rows: Descriptors) -> Iterator[tuple[str, slice]]:
 
 
 def pool(source: Rows, branch: int, ids: Sequence[str]) -> FloatArray:
-    """One vector an image: the mean of its rows, at unit length, [n, D]; zeros where it has none."""
+    """One vector per image: the mean of its rows at unit length, [n, D]; zeros if it has none."""
     parts = [pool_rows(rows) for rows in source.descriptors(branch, ids)]
     return np.concatenate(parts) if parts else np.zeros((0, 1), np.float32)
 
@@ -85,7 +86,7 @@ def pool(source: Rows, branch: int, ids: Sequence[str]) -> FloatArray:
 def pool_rows(rows: Descriptors) -> FloatArray:
     sums = np.zeros((len(rows.ids), rows.vectors.shape[1]), np.float32)
     np.add.at(sums, rows.owners, rows.vectors.astype(np.float32))
-    return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6), np.float32)
+    return l2_normalise(sums, floor=1e-6)
 
 
 def build_descriptor(recipe: Recipe, branch: int) -> Descriptor:
@@ -94,6 +95,6 @@ def build_descriptor(recipe: Recipe, branch: int) -> Descriptor:
 
 
 def describe_words(features: LocalFeatures, descriptor: Descriptor) -> Descriptors:
-    """The visual words of key points, as an image of the data base has them."""
+    """The visual words of key points, as for a database image."""
     patches = Features((features.id,), features.vectors[None], np.zeros((1, 2), np.int32), points=features.points[None])
     return descriptor.describe(patches, "database")

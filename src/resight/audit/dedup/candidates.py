@@ -1,24 +1,17 @@
-"""The nearest rows by product, exactly, in blocks: no matrix of all against all is ever held.
+"""Find candidate pairs: at most a few per image, without comparing all with all.
 
-In: rows [n, D] and [m, D] float32. Out: the k best of the second for each of the first, best first.
+    words       images that share more keys of visual words than chance explains; also for mirrored key points
+    dense       nearest neighbours by the mean of the stored rows, if a recipe has other rows
+    shades      pictures whose coarse shades agree in one of the eight orientations of a square
 
-Images that share visual words down to the bits of their codes: lists that stay short however many images there are.
+In: two sides, which may be the same. Out: pairs of rows, each once. Nothing is encoded again, and memory grows with the
+number of images.
 
-An inverted file of words alone is too coarse to ask 200,000 times: every image is in hundreds of long lists. Here a key
-is a word and BITS bits of the code that an image has for it, so that lists are 2^BITS times shorter. What counts is how
-many keys two images share, above what chance explains. Copies of paintings share 184 of 587 (cropped), 82 of 750
-(turned by 45°) or 65 of 823 (JPEG of quality 20) in the median; of a thousand unrelated images the nearest shares 5.
-
-In: rows of the descriptor `asmk` (words, and packed bits). On disk: one int32 for each word of each image, mapped.
-
-Which images might show the same thing: at most a few for each, found without comparing all with all.
-
-    words       images that share more keys of visual words than chance explains; also for the mirrored key points
-    dense       the nearest by the mean of the stored rows, where a recipe has other rows
-    shades      pictures whose coarse shades agree in one of the eight positions of a square
-
-In: two sides, which may be the same. Out: pairs of rows, each once. Nothing is encoded again, and what is held grows
-with the number of images.
+Buckets of words (locality-sensitive hashing): an inverted file of words alone is too coarse to query 200,000 times, as
+every image is in hundreds of long lists. Here a key is a word and BITS bits of the code that an image has for it, so
+lists are 2^BITS times shorter. The score is the number of keys that two images share beyond chance. Copies of paintings
+share 184 of 587 (cropped), 82 of 750 (turned by 45°) or 65 of 823 (JPEG of quality 20) in the median; among a thousand
+unrelated images the nearest shares 5. On disk: one int32 per word of each image, mapped.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,12 +27,13 @@ from resight.audit.dedup.branches import Branches, build_descriptor, describe_wo
 from resight.audit.dedup.dct_signature import mirror_features
 from resight.audit.dedup.grey_thumbnails import Side
 from resight.types import Descriptors, FloatArray, IntArray
+from resight.vectors import l2_normalise_exact
 
-QUERIES, ROWS = 512, 16384  # 32 MB a block
+QUERIES, ROWS = 512, 16384  # 32 MB per block
 
 
 def find_nearest(queries: FloatArray, rows: FloatArray, k: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Row numbers [n, min(k, m)] and products."""
+    """The k nearest of rows [m, D] to each query [n, D] by dot product, exact, in blocks: numbers, products [n, k]."""
     k = min(k, len(rows))
     found = np.zeros((len(queries), k), np.int64)
     products = np.full((len(queries), k), -np.inf, np.float32)
@@ -58,25 +52,25 @@ def find_nearest(queries: FloatArray, rows: FloatArray, k: int) -> tuple[NDArray
 
 
 BITS = 8
-Chunks = Callable[[], Iterator[Descriptors]]  # run through twice: count, then fill
+Chunks = Callable[[], Iterator[Descriptors]]  # iterated twice: count, then fill
 
 
 @dataclass(frozen=True)
-class WordLists:
+class WordBuckets:
     starts: IntArray  # [keys + 1]
     images: NDArray[np.int32]  # [rows] numbers of images, in the order of the chunks
     count: int  # images
 
     def count_shared(self, words: NDArray[np.int32], codes: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """How many keys of a query each image has: [count]."""
+        """[count]: the number of keys that each image shares with a query."""
         keys = make_keys(words, codes)
         keys = keys[keys < len(self.starts) - 1]
         lengths = self.starts[keys + 1] - self.starts[keys]
-        places = np.arange(lengths.sum()) + np.repeat(self.starts[keys] - np.cumsum(lengths) + lengths, lengths)
-        return np.bincount(self.images[places], minlength=self.count).astype(np.int32)
+        slots = np.arange(lengths.sum()) + np.repeat(self.starts[keys] - np.cumsum(lengths) + lengths, lengths)
+        return np.bincount(self.images[slots], minlength=self.count).astype(np.int32)
 
 
-def build_lists(chunks: Chunks, file: Path) -> WordLists:
+def build_buckets(chunks: Chunks, file: Path) -> WordBuckets:
     counts = np.zeros(0, np.int64)
     images = 0
     for chunk in chunks():
@@ -85,17 +79,17 @@ def build_lists(chunks: Chunks, file: Path) -> WordLists:
         images += len(chunk.ids)
     starts = np.concatenate([[0], np.cumsum(counts)])
     postings = np.lib.format.open_memmap(file, "w+", np.int32, (max(int(starts[-1]), 1),))
-    places, first = starts[:-1].copy(), 0
+    slots, first = starts[:-1].copy(), 0
     for chunk in chunks():
         keys = make_keys(_words(chunk), chunk.vectors)
         order = np.argsort(keys, kind="stable")
         found, begins, often = np.unique(keys[order], return_index=True, return_counts=True)
         within = np.arange(len(keys)) - np.repeat(begins, often)
-        postings[np.repeat(places[found], often) + within] = chunk.owners[order] + first
-        places[found] += often
+        postings[np.repeat(slots[found], often) + within] = chunk.owners[order] + first
+        slots[found] += often
         first += len(chunk.ids)
     postings.flush()
-    return WordLists(starts, np.load(file, mmap_mode="r"), images)
+    return WordBuckets(starts, np.load(file, mmap_mode="r"), images)
 
 
 def make_keys(words: NDArray[np.int32], codes: NDArray[np.uint8]) -> IntArray:
@@ -116,27 +110,27 @@ def _add(first: IntArray, second: IntArray) -> IntArray:
     return total
 
 
-MANY = 12  # images that may be real partners, and do not tell what chance gives
+MANY = 12  # images that may be true partners and do not count towards chance
 Progress = Callable[[int, int], None]
 Found = Iterator[tuple[int, NDArray[np.int64]]]  # row of the first side, rows of the second
 
 
 @dataclass(frozen=True)
 class Depth:
-    """How many of each kind an image may have."""
+    """Most candidates of each kind per image."""
 
     words: int = 12
     mirrored: int = 4
     dense: int = 4
     shades: int = 3
-    least_dense: float = 0.5  # of the cosine, once the mean of all images is taken away
-    least_shades: float = 0.85  # of the correlation
+    least_dense: float = 0.5  # cosine after subtracting the mean of all images
+    least_shades: float = 0.85  # correlation
 
 
 @dataclass(frozen=True)
 class Candidates:
-    rows: NDArray[np.int32]  # [n, 2] of the first side and of the second; within one side, the first is the smaller
-    mirrored: NDArray[np.bool_]  # [n] the second shows the first as in a mirror, if it does
+    rows: NDArray[np.int32]  # [n, 2] rows of the first and the second side; within one side, the smaller first
+    mirrored: NDArray[np.bool_]  # [n] whether the pair is to be verified mirrored
 
 
 def find_candidates(
@@ -159,36 +153,39 @@ def _search(
     for branch in branches.dense:
         yield False, _compare_means(one, two, branch, depth)
     if branches.words is not None:
-        lists = build_lists(partial(two.source.descriptors, branches.words, two.ids), scratch / "words.npy")
-        yield False, _collect(_share_words(one, lists, branches.words, depth.words, one is two, progress))
+        buckets = build_buckets(partial(two.source.descriptors, branches.words, two.ids), scratch / "words.npy")
+        yield False, _collect(_share_words(one, buckets, branches.words, depth.words, one is two, progress))
         if branches.mirrors:
-            yield True, _collect(_share_mirrored(one, lists, branches, depth.mirrored, one is two, progress))
+            yield True, _collect(_share_mirrored(one, buckets, branches, depth.mirrored, one is two, progress))
 
 
 def _compare_shades(one: Side, two: Side, depth: Depth) -> Iterator[tuple[bool, NDArray[np.int64]]]:
     queries, rows = (dct_signature.describe(side.thumbnails.grey) for side in (one, two))
-    for mirrored, laid in dct_signature.lay(queries):
-        nearest, products = find_nearest(laid, rows, depth.shades + (one is two))
+    for mirrored, oriented in dct_signature.orient(queries):
+        nearest, products = find_nearest(oriented, rows, depth.shades + (one is two))
         yield mirrored, _keep(nearest, products >= depth.least_shades)
 
 
 def _compare_means(one: Side, two: Side, branch: int, depth: Depth) -> NDArray[np.int64]:
     queries, rows = pool(one.source, branch, one.ids), pool(two.source, branch, two.ids)
-    usual = rows.mean(axis=0)  # what all have in common says nothing
+    usual = rows.mean(axis=0)  # common to all images, so not informative
     queries, rows = (
-        _normalise(vectors - usual) * np.asarray(vectors.any(axis=1))[:, None] for vectors in (queries, rows)
+        l2_normalise_exact(vectors - usual, floor=1e-6) * np.asarray(vectors.any(axis=1))[:, None]
+        for vectors in (queries, rows)
     )
     nearest, products = find_nearest(queries, rows, depth.dense + (one is two))
     return _keep(nearest, products >= depth.least_dense)
 
 
-def _share_words(one: Side, lists: WordLists, branch: int, most: int, itself: bool, progress: Progress | None) -> Found:
-    """`itself`: the lists are of the same side."""
+def _share_words(
+    one: Side, buckets: WordBuckets, branch: int, most: int, itself: bool, progress: Progress | None
+) -> Found:
+    """`itself`: the buckets are those of the same side."""
     done = 0
     for rows in one.source.descriptors(branch, one.ids):
         for _, part in split_images(rows):
             assert rows.words is not None
-            shared = lists.count_shared(rows.words[part], rows.vectors[part])
+            shared = buckets.count_shared(rows.words[part], rows.vectors[part])
             yield done, choose_sharing(shared, most, done if itself else None)
             done += 1
         if progress:
@@ -196,7 +193,7 @@ def _share_words(one: Side, lists: WordLists, branch: int, most: int, itself: bo
 
 
 def _share_mirrored(
-    one: Side, lists: WordLists, branches: Branches, most: int, itself: bool, progress: Progress | None
+    one: Side, buckets: WordBuckets, branches: Branches, most: int, itself: bool, progress: Progress | None
 ) -> Found:
     assert branches.words is not None and branches.local is not None
     descriptor = build_descriptor(one.source.recipe, branches.words)
@@ -205,7 +202,7 @@ def _share_mirrored(
         for image in split_local(chunk):
             words = describe_words(mirror_features(image, one.outlines[done]), descriptor)
             assert words.words is not None
-            shared = lists.count_shared(words.words, words.vectors)
+            shared = buckets.count_shared(words.words, words.vectors)
             yield done, choose_sharing(shared, most, done if itself else None)
             done += 1
         if progress:
@@ -213,10 +210,10 @@ def _share_mirrored(
 
 
 def choose_sharing(shared: NDArray[np.int32], most: int, itself: int | None = None) -> NDArray[np.int64]:
-    """Images that share more keys than chance gives to any: the expected number of such images is below 1.
+    """Images that share more keys than chance explains: the expected number of such images is below 1.
 
-    In: how many keys each image shares [n], and which of them is the image itself, if any. What chance gives is the
-    mean of the others but for the best MANY: in a small collection real partners would raise it above themselves.
+    In: the number of keys that each image shares [n], and the row of the image itself, if any. Chance is the mean of
+    the others without the best MANY: in a small collection true partners would raise it above themselves.
     """
     rows = np.flatnonzero(shared)
     rows = rows[rows != itself]
@@ -248,7 +245,3 @@ def _collect(found: Found) -> NDArray[np.int64]:
 def _keep(nearest: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
     rows, columns = np.nonzero(kept)
     return np.column_stack([rows, nearest[rows, columns]])
-
-
-def _normalise(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6))

@@ -1,11 +1,9 @@
-"""A collection made ready for a look at its duplicates. In: the collection. Out: its images, exact copies set aside.
-
-Duplicates within a collection, or between two: exact copies, near copies, and other views of the same thing.
+"""Duplicates within a collection, or between two: exact copies, near copies, and other views of the same instance.
 
     exact copies aside → thumbnails → candidates → verify → judge → choose → groups → pairs
 
-Nothing is compared all with all. What is held in memory grows with the number of images, and thumbnails and lists are
-mapped from the folder `work`; verification, the slow part, goes on where it was stopped when `work` is the same.
+Nothing is compared all with all. Memory grows with the number of images; thumbnails and lists are mapped from the
+folder `work`. Verification, the slow part, resumes where it stopped if `work` is the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +13,7 @@ from pathlib import Path
 from resight.audit.dedup.branches import Branches, choose_branches, read_local, require_same_spaces
 from resight.audit.dedup.candidates import Candidates, Depth, find_candidates
 from resight.audit.dedup.grey_thumbnails import Count, Side, make_thumbnails, outline_of
-from resight.audit.dedup.groups import Link, collapse, join, rank
+from resight.audit.dedup.groups import Link, collapse, join, keeper_rank
 from resight.audit.dedup.pairs import (
     KINDS,
     Judged,
@@ -28,9 +26,8 @@ from resight.audit.dedup.pairs import (
     list_between,
     list_within,
 )
-from resight.audit.dedup.resume_log import FindingsLog
+from resight.audit.dedup.resume_log import ResumeLog
 from resight.audit.dedup.verify import Finding, examine, examine_pair
-from resight.audit.review.recalibration import Correction
 from resight.collection import Collection
 from resight.store import ImageRecord
 from resight.types import Skipped
@@ -38,23 +35,23 @@ from resight.types import Skipped
 
 @dataclass(frozen=True)
 class Prepared:
-    """A collection whose exact copies stand aside."""
+    """A collection with its exact copies set aside."""
 
     records: Mapping[str, ImageRecord]
-    copies: Mapping[str, tuple[str, ...]]  # of those that are kept
+    copies: Mapping[str, tuple[str, ...]]  # id of a kept image → ids of its copies
     side: Side
     digests: Mapping[str, int]  # hash of a file or of its pixels → row
     blank: int
 
     @property
     def order(self) -> list[int]:
-        """RowPair, the one that is rather kept first."""
-        return sorted(range(len(self.side)), key=lambda row: rank(self.records[self.side.ids[row]]))
+        """Rows in keeper order, best first."""
+        return sorted(range(len(self.side)), key=lambda row: keeper_rank(self.records[self.side.ids[row]]))
 
 
 def prepare(collection: Collection, file: Path, progress: Count | None) -> Prepared:
-    """Exact copies aside, first of files and then of pixels; thumbnails of the rest, in `file`."""
-    view = collection.view()  # what is written meanwhile does not take part
+    """Set exact copies aside, first of files and then of pixels; write thumbnails of the rest to `file`."""
+    view = collection.view()  # later writes do not take part
     records = list(view.records())
     files = collapse(records, lambda record: record.sha256)
     thumbnails = make_thumbnails(files.kept, file, progress)
@@ -74,16 +71,17 @@ def prepare(collection: Collection, file: Path, progress: Count | None) -> Prepa
     return Prepared({record.id: record for record in records}, copies, side, by_digest, int(thumbnails.flat.sum()))
 
 
-Progress = Callable[[str, int, int], None]  # what is being done, how far, of how many
+Progress = Callable[[str, int, int], None]  # step, done, total
+Correct = Callable[[float], float]  # probability → corrected probability
 
 
 @dataclass(frozen=True)
 class Settings:
     kinds: frozenset[Kind] = frozenset(KINDS)
-    least: float = 0.5  # probability of a pair that is listed
-    false_alarms: float | None = None  # of the listed pairs that are no exact copies, at most this share is wrong
+    least: float = 0.5  # probability from which a pair is listed
+    false_alarms: float | None = None  # largest expected share of wrong pairs, exact copies aside
     depth: Depth = field(default_factory=Depth)
-    correction: Correction | None = None  # by votes, of every probability
+    correct: Correct | None = None  # applied to every probability, as votes suggest
 
 
 @dataclass(frozen=True)
@@ -92,18 +90,18 @@ class Report:
     images: int
     groups: int
     candidates: int  # pairs that were verified
-    expected_wrong: float  # listed pairs that are wrong, by their probabilities
-    blank: int  # images that show nothing: of these only exact copies are found
-    skipped: tuple[Skipped, ...]  # files that are gone or broken: only what is stored of them took part
+    expected_wrong: float  # number of wrong pairs among those listed, by their probabilities
+    blank: int  # blank images, for which only exact copies are found
+    skipped: tuple[Skipped, ...]  # missing or broken files: only their stored rows took part
 
     @property
     def doubtful(self) -> int:
-        """Listed pairs that are no exact copies."""
+        """Number of listed pairs that are not exact copies."""
         return sum(pair.kind != "copy" for pair in self.pairs)
 
     @property
     def false_alarm_rate(self) -> float:
-        """Of the pairs that are no exact copies."""
+        """Expected share of wrong pairs, exact copies aside."""
         return self.expected_wrong / self.doubtful if self.doubtful else 0.0
 
 
@@ -115,20 +113,20 @@ def find_duplicates(
     work: Path,
     progress: Progress | None = None,
 ) -> Report:
-    """`work` is a folder for thumbnails, lists and what was verified so far; it may be removed afterwards."""
+    """`work` is a folder for thumbnails, lists and the resume log; it may be deleted afterwards."""
     settings = settings or Settings()
     if other is not None:
         require_same_spaces(collection, other)
     work.mkdir(parents=True, exist_ok=True)
-    look = _name(progress, "looking at files")
+    look = _label(progress, "reading files")
     one = prepare(collection, work / "thumbnails_a.npy", look)
     two = one if other is None else prepare(other, work / "thumbnails_b.npy", look)
     branches = choose_branches(collection.recipe)
     candidates = find_candidates(
-        one.side, two.side, branches, settings.depth, work, _name(progress, "looking for candidates")
+        one.side, two.side, branches, settings.depth, work, _label(progress, "finding candidates")
     )
     findings = _verify(one.side, two.side, candidates, branches, work, progress)
-    judged = _judge_all(findings, settings.correction)
+    judged = _judge_all(findings, settings.correct)
     pairs = (
         _list_within(one, judged, branches, settings) if other is None else _list_between(one, two, judged, settings)
     )
@@ -148,7 +146,7 @@ def find_duplicates(
 def _verify(
     one: Side, two: Side, candidates: Candidates, branches: Branches, work: Path, progress: Progress | None
 ) -> list[Finding]:
-    log = FindingsLog.open(work / "findings.jsonl", candidates, one.ids, two.ids)
+    log = ResumeLog.open(work / "findings.jsonl", candidates, one.ids, two.ids)
     for done, found in examine(one, two, candidates, branches, log.done):
         log.add(done, found)
         if progress:
@@ -156,12 +154,12 @@ def _verify(
     return log.findings
 
 
-def _judge_all(findings: Iterable[Finding], correction: Correction | None) -> dict[RowPair, Judged]:
-    """Of a pair that was a candidate as it is and mirrored, what is more likely."""
+def _judge_all(findings: Iterable[Finding], correct: Correct | None) -> dict[RowPair, Judged]:
+    """If a pair was a candidate both plain and mirrored, keep the more probable finding."""
     best: dict[RowPair, Judged] = {}
     for finding in findings:
         rows, chance = (finding.a, finding.b), judge(finding)
-        judged = Judged(finding, correction.correct(chance), chance) if correction else Judged(finding, chance)
+        judged = Judged(finding, correct(chance), chance) if correct else Judged(finding, chance)
         if rows not in best or best[rows].probability < judged.probability:
             best[rows] = judged
     return best
@@ -173,10 +171,10 @@ def _list_within(one: Prepared, judged: Mapping[RowPair, Judged], branches: Bran
     cut = settings.least
     if rate is not None:
         chosen = choose(chosen, settings.kinds, find_cut((found.probability for found in chosen.values()), rate))
-        cut = max(cut, 1 - rate)  # what joins later may not raise the share of wrong ones
+        cut = max(cut, 1 - rate)  # later members must not raise the share of wrong ones
 
     def check(a: int, b: int) -> Link | None:
-        """For two that were no candidates, because an image has few of them."""
+        """Verify two images that were not candidates, since an image has few of them."""
         known = chosen.get((a, b)) or chosen.get((b, a))
         if known is not None or branches.local is None:
             return known.link() if known else None
@@ -184,7 +182,7 @@ def _list_within(one: Prepared, judged: Mapping[RowPair, Judged], branches: Bran
         first, second = features[side.ids[a]], features[side.ids[b]]
         turns = (False, True) if branches.mirrors else (False,)
         found = [examine_pair(side, side, (a, b), (first, second), mirrored) for mirrored in turns]
-        both = _judge_all([finding for finding in found if finding is not None], settings.correction)
+        both = _judge_all([finding for finding in found if finding is not None], settings.correct)
         best = choose(both, settings.kinds, cut)
         chosen.update(best)
         return best[a, b].link() if best else None
@@ -212,5 +210,5 @@ def _order(pair: Pair) -> tuple[bool, int, float, str, str]:
     return pair.group is None, pair.group or 0, -pair.probability, pair.a, pair.b
 
 
-def _name(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(what, done, total)
+def _label(progress: Progress | None, step: str) -> Callable[[int, int], None] | None:
+    return None if progress is None else lambda done, total: progress(step, done, total)

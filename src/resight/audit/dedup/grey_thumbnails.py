@@ -1,10 +1,8 @@
-"""Every picture of a collection in 96 × 96 grey pixels, whatever its proportions: one pass over the files.
+"""One collection as a duplicate search sees it: every image as 96 × 96 grey pixels, from one pass over the files.
 
-In: records. Out: Thumbnails, mapped from a file, so that 200,000 of them (1.8 GB) need no memory. They show copies that
-are mirrored or turned (symmetries.py) and tell whether two pictures agree when one is laid on the other
-(registration.py). `digests` tell equal pixels of different files: of the decoded picture, reduced where it is large.
-
-One collection as an audit sees it: the images that are not exact copies of another, with their thumbnails.
+In: records. Out: Thumbnails, mapped from a file, so that 200,000 of them (1.8 GB) need no memory. They find mirrored
+and rotated copies (dct_signature.py), and show whether two pictures agree when aligned (verify.py). `digests` identify
+equal pixels in different files: of the decoded picture, reduced if it is large. `Side` adds the source of stored rows.
 """
 
 import hashlib
@@ -26,8 +24,8 @@ from resight.store import ImageRecord
 from resight.types import Box, Skipped
 
 SIDE = 96
-DECODED = 512  # longest side that a picture is decoded at
-FLAT = 2.0  # standard deviation of grey values below which a picture shows nothing
+DECODED = 512  # longest side of a decoded picture
+FLAT = 2.0  # standard deviation of grey values below which a picture is blank
 AT_ONCE = 64
 
 Count = Callable[[int, int], None]
@@ -43,7 +41,7 @@ class Pictures(Protocol):
 
 @dataclass(frozen=True)
 class SomePictures:
-    """Rows of others, which are read when they are asked for: a copy of a mapped file would be held in memory."""
+    """Some rows of other pictures, read on demand: a copy of a mapped file would stay in memory."""
 
     pictures: Pictures
     rows: NDArray[np.int64]
@@ -62,15 +60,15 @@ class SomePictures:
 class Thumbnails:
     ids: tuple[str, ...]
     grey: Pictures  # n of [SIDE, SIDE]
-    digests: tuple[str, ...]  # empty where the file could not be read
-    flat: NDArray[np.bool_]  # [n] shows nothing; also where the file could not be read
+    digests: tuple[str, ...]  # empty for an unreadable file
+    flat: NDArray[np.bool_]  # [n] blank, or unreadable
     skipped: tuple[Skipped, ...]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def choose(self, rows: Sequence[int]) -> "Thumbnails":
-        """Some of them; the pictures stay where they are."""
+        """Some of them, without copying pictures."""
         chosen = np.asarray(rows, np.int64)
         digests = tuple(self.digests[row] for row in rows)
         ids = tuple(self.ids[row] for row in rows)
@@ -78,7 +76,7 @@ class Thumbnails:
 
 
 def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Count | None = None) -> Thumbnails:
-    """`file` is written anew; two pictures are decoded at a time."""
+    """Overwrite `file`; two pictures are decoded at a time."""
     grey = np.lib.format.open_memmap(file, "w+", np.uint8, (len(records), SIDE, SIDE))
     digests, flat, skipped = [], np.ones(len(records), np.bool_), []
     with ThreadPoolExecutor(2) as pool:
@@ -121,7 +119,7 @@ def _make(record: ImageRecord) -> tuple[NDArray[np.uint8], str] | Skipped:
 class Side:
     source: Rows
     ids: tuple[str, ...]
-    outlines: tuple[Box, ...]  # what the image shows of its picture: all, or a box
+    outlines: tuple[Box, ...]  # the part of the picture that the image is: all of it, or a box
     thumbnails: Thumbnails
 
     def __len__(self) -> int:

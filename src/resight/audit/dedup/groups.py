@@ -1,15 +1,13 @@
-"""Which image of a group to keep: the one with most pixels, then the largest file (the least compressed), then the
-oldest, then the first by id.
+"""Group duplicates around the image to keep, and collapse exact copies first.
 
-Exact copies: images with equal keys (a file's hash, or that of its pixels) in, one representative of each out.
+Which image to keep: the one with most pixels, then the largest file (the least compressed), then the oldest, then the
+first by id. `collapse` replaces images with equal keys (hash of a file, or of its pixels) by one of them: a thousand
+copies of one image are one group with 999 pairs, never half a million.
 
-A thousand copies of one image, or a thousand blank pages, are one group with 999 pairs, never half a million.
-
-Verified pairs → groups around the image that is kept, whose members all show one part of it.
-
-Connected components chain: a collage of A and B joins everything like A to everything like B. Here a group is a star:
-every member is verified against the kept image itself, and the regions of that image that the members show have one
-part in common. What is linked to a group only through a member is checked against its centre (`check`) before it joins.
+`form_groups` makes stars, not connected components, because components chain: a collage of A and B would join
+everything like A to everything like B. In a star every member is verified against the kept image itself, and the
+regions of that image that the members show have a common part. An image linked to a group only through a member is
+checked against the centre (`check`) before it joins.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,8 +17,8 @@ from resight.store import ImageRecord
 from resight.types import Box
 
 
-def rank(record: ImageRecord) -> tuple[float, float, float, str]:
-    """A smaller one is kept rather."""
+def keeper_rank(record: ImageRecord) -> tuple[float, float, float, str]:
+    """Sort key; the smallest is kept."""
     width, height = record.size
     if record.ref.box is not None:
         x0, y0, x1, y1 = record.ref.box
@@ -35,11 +33,11 @@ class Collapsed:
 
 
 def collapse(records: Sequence[ImageRecord], key: Callable[[ImageRecord], str]) -> Collapsed:
-    """Images with an empty key are copies of none. A part of a picture is a copy only of the same part."""
+    """An image with an empty key has no copies. A region of a picture is a copy only of the same region."""
     members: dict[tuple[str, object], list[ImageRecord]] = {}
     for record in records:
         members.setdefault((key(record) or f"only {record.id}", record.ref.box), []).append(record)
-    best = {name: min(same, key=rank) for name, same in members.items()}
+    best = {name: min(same, key=keeper_rank) for name, same in members.items()}
     copies = {
         best[name].id: tuple(record.id for record in same if record.id != best[name].id)
         for name, same in members.items()
@@ -50,7 +48,7 @@ def collapse(records: Sequence[ImageRecord], key: Callable[[ImageRecord], str]) 
 
 
 def join(first: Mapping[str, tuple[str, ...]], second: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Copies found one after the other: what was kept first may be a copy in the second round."""
+    """Merge two rounds of copies: an image kept in the first may be a copy in the second."""
     joined = dict(first)
     for kept, others in second.items():
         inherited = [name for other in others for name in (other, *joined.pop(other, ()))]
@@ -58,18 +56,18 @@ def join(first: Mapping[str, tuple[str, ...]], second: Mapping[str, tuple[str, .
     return joined
 
 
-COMMON = 0.5  # of the smaller of two regions, that must lie in the other
+COMMON = 0.5  # share of the smaller of two regions that must lie in the other
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Link:
-    """Two images (numbers) that show the same thing, and where each lies in the other, as parts of its sides."""
+    """Two images (numbers) of the same instance, and where each lies in the other, in fractions of its sides."""
 
     a: int
     b: int
     probability: float
-    region_a: Box = WHOLE  # of a, that b shows
+    region_a: Box = WHOLE  # the part of a that b shows
     region_b: Box = WHOLE
 
     def other(self, node: int) -> int:
@@ -86,7 +84,7 @@ Check = Callable[[int, int], Link | None]
 class _Star:
     centre: int
     members: set[int]
-    core: Box = WHOLE  # of the centre, that all members show
+    core: Box = WHOLE  # the part of the centre that all members show
 
     def admit(self, link: Link) -> bool:
         region = link.region_in(self.centre)
@@ -99,22 +97,22 @@ class _Star:
 
 
 def form_groups(order: Sequence[int], links: Iterable[Link], check: Check | None = None) -> dict[int, int]:
-    """Image → the centre of its group, for centres too; an image that is alone is not listed.
+    """Image → centre of its group (centres included); images without a group are missing.
 
-    `order`: images that may be centres, the one that is rather kept first.
+    `order` lists the possible centres in keeper order.
     """
     around: dict[int, list[Link]] = {}
     for link in links:
         around.setdefault(link.a, []).append(link)
         around.setdefault(link.b, []).append(link)
-    stars = _place_stars(order, around)
+    stars = _build_stars(order, around)
     if check is not None:
-        _reach_out(order, around, stars, check)
+        _attach_singles(order, around, stars, check)
     return {node: star.centre for node, star in stars.items() if star.members}
 
 
-def _place_stars(order: Sequence[int], around: Mapping[int, list[Link]]) -> dict[int, _Star]:
-    """Greedily: each image that no group has yet gathers the neighbours that no group has. Image → its star."""
+def _build_stars(order: Sequence[int], around: Mapping[int, list[Link]]) -> dict[int, _Star]:
+    """Greedy: each image without a group gathers its neighbours without a group. Image → its star."""
     stars: dict[int, _Star] = {}
     for node in order:
         if node in stars or node not in around:
@@ -128,8 +126,10 @@ def _place_stars(order: Sequence[int], around: Mapping[int, list[Link]]) -> dict
     return stars
 
 
-def _reach_out(order: Sequence[int], around: Mapping[int, list[Link]], stars: dict[int, _Star], check: Check) -> None:
-    """Images that are alone join the group of a neighbour, where the centre knows them too. Changes `stars`."""
+def _attach_singles(
+    order: Sequence[int], around: Mapping[int, list[Link]], stars: dict[int, _Star], check: Check
+) -> None:
+    """Let single images join a neighbour's group if its centre matches them, too. Changes `stars`."""
     for node in order:
         if node not in stars or stars[node].centre != node or stars[node].members:
             continue

@@ -1,21 +1,14 @@
-"""Pairs of images that show the same thing, as an audit lists them: values, and the CSV file that holds them.
+"""Judge verified pairs, choose which to list, and read and write pairs.csv.
 
-Columns: a, b (ids), kind, probability, group, keep. A pair whose two images are not in one group has neither.
+The probability that both images show the same instance is logistic in the logarithm of the inliers and in the agreement
+of the aligned pictures, or in that agreement alone if no key points match; `benchmarks/fit_pairs.py` fitted it on
+photographs of two Python packages, changed in known ways. A near copy is the same picture: only shifted, turned, scaled
+or cropped (no perspective), one of the two nearly covered by the other, and most windows in agreement. Everything else
+is the same instance in another picture.
 
-What was found about a pair → its probability and kind.
-
-The probability that both show the very same thing is logistic in the logarithm of the inliers and in the agreement of
-the pictures laid on each other, or in that agreement alone where no key points agree; `benchmarks/fit_pairs.py` fitted
-it on photographs of two Python packages, changed in known ways. A near copy is the same picture: only shifted, turned,
-scaled or cut (no perspective), one of the two nearly covered by the other, and most windows in agreement. Everything
-else is the same thing in another picture.
-
-Judged pairs of rows, exact copies and groups → the pairs that people read, by id.
-
-Which judged pairs are listed. In: judged pairs of rows. Out: those of the kinds, and as likely, as asked for.
-
-What is not listed takes no part in groups either: a group is kept for an image that a listed pair names. Exact copies
-do not come here, as nothing is doubtful about them; they make no room for doubtful pairs.
+A pair that is not listed takes no part in groups either: a group's keeper is named by a listed pair. Exact copies are
+certain and bypass the choice. Columns of pairs.csv: a, b (ids), kind, probability, group, keep. A pair whose two images
+are not in one group has neither group nor keep.
 """
 
 import csv
@@ -46,11 +39,11 @@ class Pair:
     probability: float  # that both show the very same thing
     group: int | None = None
     keep: str = ""  # of the group
-    machine: float | None = None  # the probability before votes corrected it, which no file holds; None: the same
+    machine: float | None = None  # the probability before correction by votes; None: not corrected
 
     @property
     def uncorrected(self) -> "Pair":
-        """As the machine gave it: what votes are asked about, and what they correct."""
+        """With the estimated probability, before correction by votes."""
         return self if self.machine is None else replace(self, probability=self.machine, machine=None)
 
 
@@ -78,7 +71,7 @@ def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """What `write_pairs` wrote; only a and b have to be there."""
+    """Read pairs.csv; only the columns a and b are required."""
     return [_read(row, path, line) for line, row in read_table(path, ("a", "b"), "name the columns in the first line")]
 
 
@@ -110,7 +103,7 @@ def judge(finding: Finding) -> float:
     return fitted.probability(fitted.log_odds(signals))
 
 
-def tell_kind(finding: Finding) -> Kind:
+def classify(finding: Finding) -> Kind:
     laid = finding.registration
     covered = max(laid.share_a, laid.share_b) >= LEAST_SHARE and finding.perspective <= MOST_PERSPECTIVE
     return "near_copy" if covered and laid.agreement >= LEAST_AGREEMENT else "same"
@@ -123,24 +116,24 @@ def list_signals(finding: Finding) -> Signals:
 
 @cache
 def open_calibrations() -> tuple[Calibration, ...]:
-    """Those that come with the package: for pairs with key points in agreement, and for pairs without."""
+    """The shipped calibrations: for pairs with matching key points, and for pairs without."""
     return tuple(load(FITTED))
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A finding with the probability that both show the same thing."""
+    """A finding with the probability that both show the same instance."""
 
     finding: Finding
     probability: float
-    machine: float | None = None  # the probability before votes corrected it; None: they did not
+    machine: float | None = None  # the probability before correction by votes; None: not corrected
 
     @property
     def kind(self) -> Kind:
-        return tell_kind(self.finding)
+        return classify(self.finding)
 
     def link(self, shift: int = 0) -> Link:
-        """`shift`: where the rows of the second side begin, when both are numbered together."""
+        """`shift` is the first row of the second side, if both are numbered together."""
         found, laid = self.finding, self.finding.registration
         return Link(found.a, found.b + shift, self.probability, laid.region_a, laid.region_b)
 
@@ -152,7 +145,7 @@ def list_within(
     copies: Mapping[str, tuple[str, ...]],
     check: Check,
 ) -> list[Pair]:
-    """`judged` may grow while `check` is asked. Exact copies join the group of the one that stands for them."""
+    """`check` may add to `judged`. Exact copies join the group of the image that represents them."""
     centres = form_groups(order, [one.link() for one in judged.values()], check)
     by_id = {ids[row]: ids[centre] for row, centre in centres.items()}
     by_id |= {kept: kept for kept in copies if kept not in by_id}

@@ -1,7 +1,7 @@
-"""What was verified so far, on disk: a run that is stopped goes on from here.
+"""The resume log of a verification: a run that was stopped continues from here.
 
-One line of JSON for each batch, written as soon as it is done: the number of candidates dealt with, and what was found.
-A log of other candidates is begun anew, and a line that was cut off is left out.
+One line of JSON per batch, written when the batch is done: the number of candidates processed, and the findings. A log
+of other candidates is started over, and a truncated last line is dropped.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from resight.files.atomic import write_atomic
 
 
 @dataclass
-class FindingsLog:
+class ResumeLog:
     path: Path
     done: int  # candidates
     findings: list[Finding]
 
     @classmethod
-    def open(cls, path: Path, candidates: Candidates, *ids: Sequence[str]) -> "FindingsLog":
+    def open(cls, path: Path, candidates: Candidates, *ids: Sequence[str]) -> "ResumeLog":
         key = hashlib.sha256(repr(ids).encode() + candidates.rows.tobytes() + candidates.mirrored.tobytes()).hexdigest()
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         log = cls(path, 0, [])
@@ -32,20 +32,20 @@ class FindingsLog:
                 if (batch := _parse(line)) is None:
                     break
                 log.done, log.findings = batch["done"], [*log.findings, *map(_restore, batch["found"])]
-        # Written anew either way: without the line that a killed process left half.
+        # Rewritten in either case, without a line that a killed process left half-written.
         with write_atomic(path) as temporary:
             begun = json.dumps({"candidates": key}) + "\n"
-            temporary.write_text(begun + (_say(log.done, log.findings) if log.done else ""), encoding="utf-8")
+            temporary.write_text(begun + (_format_batch(log.done, log.findings) if log.done else ""), encoding="utf-8")
         return log
 
     def add(self, done: int, found: Sequence[Finding]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(_say(done, found))
+            file.write(_format_batch(done, found))
         self.done = done
         self.findings.extend(found)
 
 
-def _say(done: int, found: Sequence[Finding]) -> str:
+def _format_batch(done: int, found: Sequence[Finding]) -> str:
     return json.dumps({"done": done, "found": [_flatten(finding) for finding in found]}) + "\n"
 
 

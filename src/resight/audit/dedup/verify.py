@@ -1,14 +1,10 @@
-"""Do two pictures agree where one lies on the other? Thumbnails and a transform in, how much they share out.
+"""Verify candidate pairs by key points, and align the two pictures to measure how well they agree.
 
-One thumbnail is laid on the other. Where both are, their grey values are correlated in small windows, and `agreement`
-is the share of windows that correlate: light and contrast do not matter to it, and letters over a picture spoil only
-the windows that they lie in.
+In: candidates. Out: Findings with signals (inliers, agreement, perspective), batch by batch. Pictures with too few key
+points are compared whole, in the best of four rotations.
 
-Does a pair of candidates show the same thing, and is it the same picture? Candidates in, Findings out.
-
-Key points are verified by geometry, as in a search; where the second may be a mirror image, those of the first are
-mirrored. Then one picture is laid on the other. Pictures with too few key points are laid on each other whole, in each
-position that their shades allow. Probability and kind come from what was found (judging.py).
+Registration: one thumbnail is warped onto the other by the verified transform; `agreement` is the share of windows with
+contrast whose grey values correlate. It tells a near copy from another picture of the same instance.
 """
 
 from collections.abc import Iterator
@@ -52,9 +48,9 @@ def register(a: Grey, b: Grey, onto: Matrix) -> Registration:
     there, here = _cover(back, side), _cover(onto, side)
     # Compared where the shared part has fewer pixels, since the finer one can be made as coarse, and not the reverse.
     if there.sum() <= here.sum():
-        agreement = _agree(_smooth(a), _lay(b, back), there)
+        agreement = _agree(_smooth(a), _warp(b, back), there)
     else:
-        agreement = _agree(_smooth(b), _lay(a, onto), here)
+        agreement = _agree(_smooth(b), _warp(a, onto), here)
     return Registration(agreement, float(there.mean()), float(here.mean()), *regions)
 
 
@@ -87,8 +83,8 @@ def _agree(first: NDArray[np.float32], second: NDArray[np.float32], shared: NDAr
     return float((correlation[shown] > CORRELATED).mean())
 
 
-def _lay(picture: Grey, transform: Matrix) -> NDArray[np.float32]:
-    """The picture through the transform, blurred first by as much as it is reduced."""
+def _warp(picture: Grey, transform: Matrix) -> NDArray[np.float32]:
+    """Warp the picture, blurred first according to its reduction."""
     scale = float(np.sqrt(abs(np.linalg.det(transform[:2, :2]))))
     blurred = cv2.GaussianBlur(picture, (0, 0), 0.5 / max(scale, 0.05)) if scale < 0.9 else picture
     return _smooth(cv2.warpPerspective(blurred, transform, picture.shape[::-1], flags=cv2.INTER_LINEAR))
@@ -118,31 +114,30 @@ def _bound(points: Matrix, side: int) -> Box:
     return x0, y0, x1, y1
 
 
-AT_ONCE = 128  # pairs whose key points are read together
-LEAST_WHOLE = 0.6  # agreement of pictures laid on each other whole: with less, nothing is said
-FEW = 30  # key points: with more of them, two pictures that are the same have a model
-MatrixVerification = NDArray[np.float64]
+AT_ONCE = 128  # pairs per batch
+LEAST_WHOLE = 0.6  # agreement below which whole pictures give no finding
+FEW = 30  # key points; with more, two equal pictures have a model
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What speaks for a pair: rows of the two sides, and signals."""
+    """The evidence for a pair: rows of the two sides, and signals."""
 
     a: int
     b: int
     mirrored: bool
-    inliers: int  # 0: by their shades alone
+    inliers: int  # 0: compared by shades alone
     tentative: int
-    perspective: float  # how much the scale changes across the picture; 1: not at all
+    perspective: float  # change of scale across the picture; 1: none
     registration: Registration
 
 
 def examine(
     one: Side, two: Side, candidates: Candidates, branches: Branches, done: int = 0
 ) -> Iterator[tuple[int, list[Finding]]]:
-    """Candidates for which anything speaks, a batch at a time, each with the number of candidates dealt with by then.
+    """Findings batch by batch, each with the number of candidates processed so far.
 
-    `done`: how many of the first to leave out. A pair that is a candidate as it is and mirrored may be found twice.
+    `done` is the number of candidates to skip. A pair that is a candidate plain and mirrored may be found twice.
     """
     for start in range(done, len(candidates.rows), AT_ONCE):
         part = slice(start, start + AT_ONCE)
@@ -159,7 +154,7 @@ def _examine_some(
         if first and second and (branches.mirrors or not turned):
             found = examine_pair(one, two, (a, b), (first, second), turned)
         if found is None and (first is None or second is None or min(len(first.points), len(second.points)) < FEW):
-            found = lay_whole(one, two, (a, b), turned)
+            found = align_whole(one, two, (a, b), turned)
         if found is not None:
             yield found
 
@@ -167,7 +162,7 @@ def _examine_some(
 def examine_pair(
     one: Side, two: Side, rows: tuple[int, int], features: tuple[LocalFeatures, LocalFeatures], mirrored: bool
 ) -> Finding | None:
-    """By key points; None where no believable model explains them."""
+    """By key points; None if no plausible model explains them."""
     (a, b), (first, second) = rows, features
     outline = one.outlines[a]
     match = verify(mirror_features(first, outline) if mirrored else first, second, outline, Settings())
@@ -178,8 +173,8 @@ def examine_pair(
     return Finding(a, b, mirrored, match.inliers, match.tentative, measure_perspective(match, outline), laid)
 
 
-def lay_whole(one: Side, two: Side, rows: tuple[int, int], mirrored: bool) -> Finding | None:
-    """By shades: the whole of one on the whole of the other, in the best of four positions."""
+def align_whole(one: Side, two: Side, rows: tuple[int, int], mirrored: bool) -> Finding | None:
+    """By shades: one whole picture on the other, in the best of four rotations."""
     a, b = rows
     if one.thumbnails.flat[a] or two.thumbnails.flat[b]:
         return None
@@ -189,7 +184,7 @@ def lay_whole(one: Side, two: Side, rows: tuple[int, int], mirrored: bool) -> Fi
 
 
 def measure_perspective(match: Match, outline: Box) -> float:
-    """The depth of the outline's farthest corner by that of its nearest: 1 where nothing is foreshortened."""
+    """Depth of the outline's farthest corner divided by that of its nearest: 1 without foreshortening."""
     x0, y0, x1, y1 = outline
     depths = np.abs(np.array([[x, y, 1.0] for x in (x0, x1) for y in (y0, y1)]) @ match.transform[2])
     return float(depths.max() / max(depths.min(), 1e-12))
@@ -200,8 +195,8 @@ def _read(side: Side, rows: NDArray[np.int32], branches: Branches) -> dict[str, 
     return {} if branches.local is None else read_local(side.source, branches.local, wanted)
 
 
-def _register(one: Side, two: Side, rows: tuple[int, int], mirrored: bool, onto: MatrixVerification) -> Registration:
-    """`onto` leads from the mirrored picture where that is asked for; the region is that of the picture itself."""
+def _register(one: Side, two: Side, rows: tuple[int, int], mirrored: bool, onto: Matrix) -> Registration:
+    """`onto` maps from the mirrored picture if `mirrored`; the region is in the unmirrored one."""
     first, second = one.thumbnails.grey[rows[0]], two.thumbnails.grey[rows[1]]
     laid = register(np.ascontiguousarray(first[:, ::-1]) if mirrored else first, second, onto)
     x0, y0, x1, y1 = laid.region_a

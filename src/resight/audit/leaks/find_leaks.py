@@ -1,19 +1,15 @@
-"""Which pairs count: pairs and votes in, confirmed pairs out.
+"""A leak audit: does the training set contain evaluation objects, and which classes should go?
 
-A pair is confirmed when at least one reviewer calls it the same thing, and refuted when somebody voted on it and nobody
-does (unsure and skipped are no confirmation). A pair that nobody has voted on counts by its probability, unless there
-is a doubt that only a person can settle.
+    overlap    search evaluation images in the training images, and verify           overlap.py
+    review     people vote on the pairs                                              review/
+    decisions  which pairs count                                                     here
+    removal    which training classes go, and tables of the effect                   removal.py, leak_report.py
 
-A leak audit: does the training set show what the evaluation set is measured on, and what should go?
+In: two collections and the folder of the audit, which is also its review. Out: an Audit. A second run after people have
+voted decides again and keeps the votes.
 
-    overlap    evaluation images searched in the training images, and verified       overlap.py
-    review     people vote on the pairs                                              review.py, votes.py
-    decisions  which pairs count                                                     decisions.py
-    removal    which training classes go                                             removal.py
-    tables     what that means                                                       tables.py, leak_files.py
-
-In: two collections and the folder of the audit, which is its review too. Out: an Audit. Run again after people have
-voted, it decides anew; the votes are kept.
+A pair is confirmed if at least one reviewer votes "same", and refuted if it has votes and none is "same" (unsure and
+skipped are no confirmation). A pair without votes counts by its probability, unless only a person can settle it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +40,7 @@ LEAST = 0.9
 @dataclass(frozen=True)
 class Decisions:
     by_votes: tuple[Pair, ...]
-    by_probability: tuple[Pair, ...]  # nobody has voted on them
+    by_probability: tuple[Pair, ...]  # without votes
     refuted: tuple[Pair, ...]
     open: tuple[Pair, ...]  # neither voted on nor probable enough
     least: float
@@ -60,19 +56,21 @@ def decide(
     least: float = LEAST,
     doubtful: frozenset[tuple[str, str]] = frozenset(),
 ) -> Decisions:
-    said: dict[tuple[str, str], set[str]] = {}
+    verdicts: dict[tuple[str, str], set[str]] = {}
     for vote in votes:
         if vote.verdict != "skip":
-            said.setdefault((vote.a, vote.b), set()).add(vote.verdict)
+            verdicts.setdefault((vote.a, vote.b), set()).add(vote.verdict)
 
     def pick(voted: bool, agreed: bool) -> tuple[Pair, ...]:
         return tuple(pair for pair in pairs if judge(pair) == (voted, agreed))
 
     def judge(pair: Pair) -> tuple[bool, bool]:
-        """Whether anybody voted, and whether the pair counts."""
+        """Whether the pair has votes, and whether it counts."""
         key = pair.a, pair.b
         return (
-            (True, "same" in said[key]) if key in said else (False, pair.probability >= least and key not in doubtful)
+            (True, "same" in verdicts[key])
+            if key in verdicts
+            else (False, pair.probability >= least and key not in doubtful)
         )
 
     return Decisions(pick(True, True), pick(False, True), pick(True, False), pick(False, False), least)
@@ -93,12 +91,12 @@ MOST_NOTES = 20  # of one kind
 
 @dataclass(frozen=True)
 class Rules:
-    k: int = 10  # matches looked at, of each evaluation image
-    least: float = LEAST  # probability at which a pair counts that nobody has voted on
+    k: int = 10  # matches per evaluation image
+    least: float = LEAST  # probability from which a pair without votes counts
     texts: tuple[str, ...] = ()  # classes whose name contains one of them go
-    every: bool = False  # all classes with a confirmed match go, not only the most frequent of an image
+    every: bool = False  # remove all classes with a confirmed match, not only the most frequent per image
     class_attribute: str = CLASS
-    name_attribute: str = ""  # of the training images, that tells how people call their class
+    name_attribute: str = ""  # attribute of training images that holds the readable name of their class
 
 
 @dataclass(frozen=True)
@@ -125,13 +123,13 @@ def audit(
     votes: Iterable[Vote] = (),
     progress: Progress | None = None,
 ) -> Audit:
-    """`votes` count beside those that were cast in the folder's own review."""
+    """`votes` count in addition to those of the folder's own review."""
     if has_settings(folder):
-        read_settings(folder)  # what is wrong with it should be said before the search, not after
+        read_settings(folder)  # report a damaged review before the search, not after
     overlap = find_overlap(train, evaluation, k=rules.k, class_attribute=rules.class_attribute, progress=progress)
     pairs = [leak.pair for leak in overlap.leaks]
     calibration = train.pipeline.calibration if pairs else None
-    title = "Does TRAIN show what EVAL shows?"
+    title = "Does the training set contain evaluation objects?"
     review = Review.create(folder, title, evaluation.path, train.path, pairs, calibration=calibration)
     cast = [*review.list_votes(), *votes]
     doubtful = frozenset((leak.pair.a, leak.pair.b) for leak in overlap.leaks if leak.doubt)
@@ -145,10 +143,10 @@ def audit(
     others = {record.id: read_class(record, rules.class_attribute) for record in records}
     sets = {record.id: str(record.attributes.get(SET, "EVAL")) for record in records}
     notes = [
-        _say_decisions(decisions, len(cast)),
-        *_say_doubts(decisions, doubtful),
+        _report_decisions(decisions, len(cast)),
+        *_report_ambiguities(decisions, doubtful),
         *overlap.notes,
-        *_say_classes(decisions, chosen, classes, own, others),
+        *_report_classes(decisions, chosen, classes, own, others),
     ]
     return Audit(
         overlap,
@@ -167,27 +165,25 @@ def audit(
 
 
 def _turn(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """The same from the other side, of two images that are both in TRAIN and in EVAL."""
+    """The same pairs from the other side, for images that are both in TRAIN and in EVAL."""
     return (replace(pair, a=pair.b, b=pair.a) for pair in pairs)
 
 
-def _say_decisions(decisions: Decisions, votes: int) -> str:
-    alone = (
-        f"{len(decisions.by_probability):,} pairs that nobody has voted on count by probability (≥ {decisions.least:g})"
-    )
+def _report_decisions(decisions: Decisions, votes: int) -> str:
+    alone = f"{len(decisions.by_probability):,} pairs without votes count by probability (≥ {decisions.least:g})"
     if not votes:
-        return f"no votes yet: {alone}; a person should look at them"
+        return f"no votes yet: {alone}; please review them"
     return f"{votes:,} votes confirm {len(decisions.by_votes):,} pairs and refute {len(decisions.refuted):,}; {alone}"
 
 
-def _say_doubts(decisions: Decisions, doubtful: frozenset[tuple[str, str]]) -> Sequence[str]:
-    """Of the pairs that would count by their probability."""
+def _report_ambiguities(decisions: Decisions, doubtful: frozenset[tuple[str, str]]) -> Sequence[str]:
+    """Pairs that would count by probability but wait for a vote."""
     waiting = [pair for pair in decisions.open if (pair.a, pair.b) in doubtful and pair.probability >= decisions.least]
-    count = f"{len(waiting):,} probable pairs do not count before somebody has voted"
+    count = f"{len(waiting):,} probable pairs wait for a vote"
     return [f"{count}: see the column doubt of evidence.csv"] if waiting else []
 
 
-def _say_classes(
+def _report_classes(
     decisions: Decisions,
     chosen: Chosen,
     classes: Classes,
@@ -218,7 +214,7 @@ def _say_classes(
 
 
 def _cut(notes: Sequence[str]) -> Sequence[str]:
-    """The first few; the files have them all."""
+    """The first few; the files list all."""
     return [
         *notes[:MOST_NOTES],
         *([f"… and {len(notes) - MOST_NOTES:,} more like this"] if len(notes) > MOST_NOTES else []),

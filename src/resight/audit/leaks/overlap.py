@@ -1,14 +1,13 @@
-"""When a probable match should not count before a person has looked: hits in, reasons by id out.
-
-- Geometry was asked and found no believable model: the pictures are alike, which says little of what they show.
-- Another class matches the same part of the evaluation image far better (WEAKER). There is one thing at one place: two
-  versions of a motif share enough for a match, and the better one explains what the weaker has.
-
-Which evaluation images show something that the training images show. In: two collections. Out: Leaks, surest first.
+"""Find evaluation images whose instance the training images show. In: two collections. Out: Leaks, surest first.
 
 Every evaluation image is searched in the training images: the best k by the index, verified by geometry, with the
-probability that both show the very same thing. Files that are equal byte by byte are leaks whatever a search says. A
-picture that training files of many classes share (a placeholder, a blank) tells of no class: it is left out, and said.
+probability that both show the same instance. Byte-identical files are leaks whatever the search finds. A picture that
+training files of many classes share (a placeholder, a blank) is uninformative: it is excluded and reported.
+
+Some probable matches must wait for a person (`find_ambiguities`):
+- Geometry found no plausible model: the pictures look alike, which says little about what they show.
+- Another class matches the same part of the evaluation image far better (WEAKER). One instance fills one spot: two
+  versions of a motif share enough for a match, and the better one explains what the weaker has.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,9 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resight.audit.dedup.pairs import Pair
-from resight.collection import Collection
+from resight.collection import Collection, View
 from resight.data.image_files import reason
 from resight.errors import ImageError, InputError
+from resight.search.request import SearchRequest, StoredImage
 from resight.store import ImageRecord
 from resight.types import Box, FloatArray, Hit, Match
 
@@ -28,18 +28,18 @@ SHARED = 0.5  # of the smaller part
 INLIERS = "inliers"
 
 
-def find_doubts(hits: Sequence[Hit], matches: Mapping[str, Match], class_attribute: str) -> Mapping[str, str]:
-    """Of the answers to one query, and the geometry that was found for them."""
+def find_ambiguities(hits: Sequence[Hit], matches: Mapping[str, Match], class_attribute: str) -> Mapping[str, str]:
+    """Reasons by id, for the answers to one query and their verified matches."""
     verified = any(INLIERS in hit.stages for hit in hits)
-    doubts: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for hit in hits:
         match = matches.get(hit.id)
         if match is None:
             if verified:
-                doubts[hit.id] = "no believable geometry"
+                reasons[hit.id] = "no believable geometry"
         elif (rival := _find_rival(hit, hits, matches, class_attribute)) is not None:
-            doubts[hit.id] = f"{rival} matches the same part better"
-    return doubts
+            reasons[hit.id] = f"{rival} matches the same part better"
+    return reasons
 
 
 def _find_rival(hit: Hit, hits: Sequence[Hit], matches: Mapping[str, Match], class_attribute: str) -> str | None:
@@ -55,7 +55,7 @@ def _find_rival(hit: Hit, hits: Sequence[Hit], matches: Mapping[str, Match], cla
 
 
 def share_part(one: FloatArray, two: FloatArray) -> float:
-    """How much of the smaller of two boxes around points [n, 2] lies in the other."""
+    """Share of the smaller of two bounding boxes of points [n, 2] that lies in the other."""
     low = np.maximum(one.min(axis=0), two.min(axis=0))
     high = np.minimum(one.max(axis=0), two.max(axis=0))
     areas = [float(np.prod(np.ptp(points, axis=0))) for points in (one, two)]
@@ -63,9 +63,9 @@ def share_part(one: FloatArray, two: FloatArray) -> float:
 
 
 CLASS = "label"
-WORTH_A_LOOK = 0.02  # a pair of a lower probability is not listed
-MOST_LEFT_OUT = 50  # by which more hits are asked for, to make up for those that are left out
-MOST_CLASSES = 3  # that copies of one picture may be in before it tells of none
+WORTH_A_LOOK = 0.02  # a pair of lower probability is not listed
+MOST_LEFT_OUT = 50  # extra hits to request, in place of those that are left out
+MOST_CLASSES = 3  # classes that copies of one picture may have before it is uninformative
 ITSELF = "TRAIN and EVAL are the same images: no image is paired with itself, and each pair is listed once"
 Progress = Callable[[int, int], None]
 Part = tuple[str, Box | None]  # the hash of a file, and the box in it that an image shows
@@ -78,14 +78,14 @@ class Leak:
     pair: Pair
     inliers: int = 0  # key points that one model explains; 0: other signals, or equal files
     box: Box | None = None  # where in the training image
-    doubt: str = ""  # why a person should decide, however probable it is (doubts.py)
+    doubt: str = ""  # why a person should decide, however probable it is
 
 
 @dataclass(frozen=True)
 class Overlap:
     leaks: tuple[Leak, ...]
-    images: int  # evaluation images that were looked for
-    itself: bool  # both are the same images, so that no image was paired with itself
+    images: int  # evaluation images that were searched
+    itself: bool  # both sets are the same images: none is paired with itself
     notes: tuple[str, ...] = ()
 
 
@@ -99,20 +99,22 @@ def find_overlap(
 ) -> Overlap:
     if k < 1:
         raise InputError("cannot look at that many matches", expected="k of 1 or more", actual=f"k = {k}")
+    target = train.view()
+    source = evaluation.view() if evaluation.description.spaces == train.description.spaces else None
     records = list(evaluation.records())
     itself = _are_equal(records, train.records())
     copies, shared = _find_copies(records, train.records(), class_attribute)
     ignored = frozenset(name for names, _ in shared for name in names)
     leaks: dict[tuple[str, str], Leak] = {}
     notes = [ITSELF] if itself else []
-    notes += [_say_shared(names, classes) for names, classes in shared]
+    notes += [_report_shared(names, classes) for names, classes in shared]
     for done, record in enumerate(records, start=1):
         equal = [name for name in copies.get(_identify(record), ()) if name not in ignored]
         found = [_make_copy(record.id, name) for name in equal[: k + itself]]
         try:
-            found += _look_for(record, train, k, class_attribute, ignored | {record.id} if itself else ignored)
+            found += _search(record, source, target, k, class_attribute, ignored | {record.id} if itself else ignored)
         except ImageError as error:
-            notes.append(f"{record.id}: {reason(error, record.path)}; only equal files were looked for")
+            notes.append(f"{record.id}: {reason(error, record.path)}; only identical files were searched")
         for leak in found:
             if itself and leak.pair.a == leak.pair.b:
                 continue
@@ -124,15 +126,25 @@ def find_overlap(
     return Overlap(tuple(_rank(leaks.values())), len(records), itself, tuple(notes))
 
 
-def _look_for(
-    record: ImageRecord, train: Collection, k: int, class_attribute: str, left_out: frozenset[str]
+def _search(
+    record: ImageRecord,
+    source: View | None,
+    target: View,
+    k: int,
+    class_attribute: str,
+    left_out: frozenset[str],
 ) -> Iterator[Leak]:
-    """By a search in the training images: the best k but for those that are left out."""
-    answer = train.ask(record.ref, k + min(len(left_out), MOST_LEFT_OUT))
+    """Search one evaluation image in the training images: the best k without those that are left out.
+
+    `source` holds its stored rows, which make the query: nothing is encoded again. None: the rows are of another kind
+    than those of the training images, so that its file is encoded.
+    """
+    image = source.encode_query(SearchRequest(StoredImage(record.id, rows_only=True))) if source else record.ref
+    answer = target.ask(SearchRequest(image, k + min(len(left_out), MOST_LEFT_OUT)))
     hits = [hit for hit in answer.hits if hit.id not in left_out][:k]
-    doubts = find_doubts(hits, answer.ranking.matches, class_attribute)
+    doubts = find_ambiguities(hits, answer.ranking.matches, class_attribute)
     for hit in hits:
-        # Where a search gives no probability, it is for people to decide.
+        # Without a probability, people decide.
         chance = 0.5 if hit.probability is None else hit.probability
         if chance >= WORTH_A_LOOK:
             match = answer.ranking.matches.get(hit.id)
@@ -141,13 +153,13 @@ def _look_for(
 
 
 def _sort(leak: Leak) -> Leak:
-    """The pair by its ids, whichever of the two was looked for: votes are kept by them. The box is always in b."""
+    """Order the pair by id, since votes are stored by that order. The box always lies in b."""
     a, b = leak.pair.a, leak.pair.b
     return leak if a < b else replace(leak, pair=replace(leak.pair, a=b, b=a, keep=b), box=None)
 
 
 def _merge(known: Leak, leak: Leak) -> Leak:
-    """The surer of two, with a box where one of them has it."""
+    """The surer of two, with the box that either of them has."""
     surer, other = (leak, known) if leak.pair.probability > known.pair.probability else (known, leak)
     return surer if surer.box or surer.pair.kind == "copy" else replace(surer, box=other.box)
 
@@ -183,7 +195,7 @@ def _identify(record: ImageRecord) -> Part:
 def _find_copies(
     records: Sequence[ImageRecord], others: Iterable[ImageRecord], class_attribute: str
 ) -> tuple[Mapping[Part, Sequence[str]], Sequence[tuple[frozenset[str], int]]]:
-    """Training images by the evaluation file that they equal; and those that too many classes share."""
+    """Training images by the evaluation file that they equal, and those that too many classes share."""
     wanted = {_identify(record) for record in records}
     found: dict[Part, list[str]] = {}
     classes: dict[Part, set[object]] = {}
@@ -196,8 +208,8 @@ def _find_copies(
     return found, [(frozenset(found[part]), len(classes[part])) for part in shared]
 
 
-def _say_shared(names: frozenset[str], classes: int) -> str:
+def _report_shared(names: frozenset[str], classes: int) -> str:
     return (
         f"one picture, such as {min(names)}, is {len(names):,} training images of {classes:,} classes and in EVAL too: "
-        "it tells of no class and is left out"
+        "it is uninformative and excluded"
     )

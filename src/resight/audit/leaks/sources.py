@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight.collection import Collection, metadata, open_collection
-from resight.collection.add import MANIFESTS, Progress
+from resight.collection.add import Progress
+from resight.collection.image_list import MANIFESTS
+from resight.data.folder_walk import walk
 from resight.data.manifest_rows import read_rows
-from resight.data.sets.folder import walk
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError
 from resight.store import ImageRecord
@@ -29,14 +30,14 @@ def is_collection(path: Path) -> bool:
 
 def open_source(
     source: Path,
-    place: Path,
+    folder: Path,
     recipe: Recipe | str | None,
     *,
     queries: bool = False,
     cache: FeatureCache | None = None,
     progress: Progress | None = None,
 ) -> tuple[Collection, tuple[Skipped, ...]]:
-    """The collection, which lies in `place` unless the source is one itself, and what could not be read."""
+    """Open a collection, or index images into `folder`; also return the files that could not be read."""
     if is_collection(source):
         return open_collection(source, must_exist=True, cache=cache), ()
     listed = list(_list_manifest(source, queries) if source.suffix.lower() in MANIFESTS else _list_folder(source))
@@ -48,7 +49,7 @@ def open_source(
             actual="nothing to look at",
             fix="check the path",
         )
-    collection = open_collection(place, recipe, cache=cache)
+    collection = open_collection(folder, recipe, cache=cache)
     gone = {record.id for record in collection.records()} - {ref.id for ref in refs}
     if gone:
         collection.delete(sorted(gone))

@@ -1,74 +1,38 @@
-"""Why two stored images are a pair: their key points, matched and verified again from what the collections hold.
+"""Correct the estimated probabilities by votes (Platt scaling), and measure what the correction is worth.
 
-In: two collections and an id of each. Out: a Match from the first to the second, or None where no believable model
-explains the key points, where a recipe has none, or where they are of two kinds. Nothing is decoded or encoded.
+    log-odds' = scale · log-odds + shift
 
-What votes say about the machine's probabilities. In: probabilities and votes. Out: a correction, and its worth.
-
-Platt's correction: log-odds' = scale · log-odds + shift. It minimises the log loss over the pairs that were voted on
-plus STRENGTH/2 · (size² · (scale - 1)² + shift²), so that a few votes hardly move it and many decide. `size` is the
-root mean square of the log-odds that were voted on: what the scale takes away there costs as much as the same shift.
-The scale is LEAST_SCALE at least, so that votes never erase what the machine knows. A pair counts once: its target is
-the share of `same` among its votes for same or different. Its worth is the mean log loss before and after, each pair
-judged by a correction that was fitted without it (FOLDS parts). It is true of pairs such as those that were voted on:
-where the uncertain ones came first, it says little of the others.
+The fit minimises the log loss over the pairs with votes plus STRENGTH/2 · (size² · (scale - 1)² + shift²): a few votes
+hardly move it, many decide. `size` is the root mean square of the log-odds voted on, so that a change by the scale
+costs as much as the same change by the shift. The scale is at least LEAST_SCALE: votes never erase the estimates. Each
+pair counts once: its target is the share of `same` among its votes for same or different. The worth is the mean log
+loss before and after, cross-validated in FOLDS parts. It holds for pairs like those voted on: if reviewers saw the
+uncertain ones first, it says little about the others.
 """
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.audit.dedup.branches import choose_branches, read_local
-from resight.audit.dedup.dct_signature import mirror_features
-from resight.audit.dedup.grey_thumbnails import outline_of
 from resight.audit.dedup.pairs import Pair
 from resight.audit.review.votes import Vote
-from resight.collection import Collection
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.search.calibration import Calibration
-from resight.search.verification import Settings, verify
-from resight.types import Box, Match
-
-
-def match_stored(one: Collection, a: str, two: Collection, b: str) -> Match | None:
-    """Where the pictures do not match as they are, one of them may be mirrored."""
-    first, second = choose_branches(one.recipe), choose_branches(two.recipe)
-    if first.local is None or second.local is None:
-        return None
-    if one.description.spaces[first.local] != two.description.spaces[second.local]:
-        return None
-    (record,) = one.records([a])
-    outline = outline_of(record)
-    features, others = read_local(one, first.local, [a])[a], read_local(two, second.local, [b])[b]
-    match = verify(features, others, outline, Settings())
-    if match is None and first.mirrors:
-        mirrored = verify(mirror_features(features, outline), others, outline, Settings())
-        match = _undo_mirror(mirrored, outline) if mirrored else None
-    return match
-
-
-def _undo_mirror(match: Match, outline: Box) -> Match:
-    """The match in the coordinates of the first image as it is."""
-    across = outline[0] + outline[2]
-    mirror = np.array([[-1.0, 0.0, across], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    points = match.points.copy()
-    points[:, 0] = across - points[:, 0]
-    return replace(match, transform=match.transform @ mirror, points=points)
-
+from resight.search.logistic import fit_logistic, sigmoid
 
 CORRECTION = "correction.json"  # in the folder of a review
-STRENGTH = 4.0  # worth about sixteen pairs at even odds
+STRENGTH = 4.0  # equivalent to about sixteen pairs at even odds
 NUMBERS = ("scale", "shift", "same", "before", "after")
 LEAST_SCALE = 0.1
 FOLDS = 5
 FEWEST = 10
-SURE = 1e-4  # probabilities are kept this far from 0 and 1: a vote against a certainty would otherwise outweigh all
+SURE = 1e-4  # distance of probabilities from 0 and 1: a vote against a certainty would otherwise outweigh all others
 
 
 @dataclass(frozen=True)
@@ -76,12 +40,12 @@ class Correction:
     scale: float
     shift: float
     pairs: int
-    same: float  # of which show the same thing; a half where votes are even
-    before: float  # mean log loss of the probabilities as they were
-    after: float  # and of the corrected ones, each pair by the others
+    same: float  # pairs that show the same instance; a pair with even votes counts one half
+    before: float  # mean log loss of the original probabilities
+    after: float  # mean log loss of the corrected ones, cross-validated
 
     def correct(self, probability: float) -> float:
-        return float(_squash(self.scale * _logit(np.array([probability])) + self.shift)[0])
+        return float(sigmoid(self.scale * _logit(np.array([probability])) + self.shift)[0])
 
 
 def fit_correction(pairs: Iterable[Pair], votes: Iterable[Vote]) -> Correction:
@@ -89,13 +53,13 @@ def fit_correction(pairs: Iterable[Pair], votes: Iterable[Vote]) -> Correction:
     judged = [(pair.probability, shares[pair.a, pair.b]) for pair in pairs if (pair.a, pair.b) in shares]
     if len(judged) < FEWEST:
         raise InputError(
-            "too few votes to correct the probabilities by",
+            "too few votes to correct the probabilities",
             expected=f"{FEWEST} pairs with a vote for same or different",
             actual=str(len(judged)),
             fix="vote on more pairs",
         )
     odds = _logit(np.array([probability for probability, _ in judged]))
-    size = max(float(np.sqrt((odds**2).mean())), 1.0)  # at even odds the scale means nothing: it stays where it is
+    size = max(float(np.sqrt((odds**2).mean())), 1.0)  # at even odds the scale is undetermined and stays
     targets = np.array([share for _, share in judged])
     scale, shift = _fit(odds, targets, size)
     corrected = np.zeros(len(odds))
@@ -109,7 +73,7 @@ def fit_correction(pairs: Iterable[Pair], votes: Iterable[Vote]) -> Correction:
 
 
 def share_of_same(votes: Iterable[Vote]) -> Mapping[tuple[str, str], float]:
-    """Of every pair that somebody called same or different: the share that called it same."""
+    """For every pair with a vote for same or different, the share of votes for same."""
     ballots: dict[tuple[str, str], list[float]] = {}
     for vote in votes:
         if vote.verdict in ("same", "different"):
@@ -118,7 +82,7 @@ def share_of_same(votes: Iterable[Vote]) -> Mapping[tuple[str, str], float]:
 
 
 def correct_calibration(calibration: Calibration, correction: Correction) -> Calibration:
-    """A search's calibration with the correction in it: bias and weights are log-odds, so that they are only scaled."""
+    """The calibration of a search with the correction applied: bias and weights are log-odds, so both scale."""
     return Calibration(
         correction.scale * calibration.bias + correction.shift,
         {name: correction.scale * weight for name, weight in calibration.weights.items()},
@@ -129,10 +93,10 @@ def correct_calibration(calibration: Calibration, correction: Correction) -> Cal
 
 
 def require_both_verdicts(correction: Correction) -> None:
-    """For what is to last: votes of one kind say that the machine is too sure or not sure enough, but not of what."""
+    """Refuse to calibrate a collection by votes that all agree: they do not separate same from different."""
     if correction.same in (0, correction.pairs):
         raise InputError(
-            "all votes are alike, which is too little to calibrate by",
+            "all votes agree: that is not enough to calibrate",
             expected="pairs that were called the same and pairs that were called different",
             actual=f"{correction.pairs:,} pairs, all {'the same' if correction.same else 'different'}",
             fix="vote on more pairs",
@@ -145,7 +109,7 @@ def save(correction: Correction, path: Path) -> None:
 
 
 def load_correction(path: Path) -> Correction | None:
-    """What `save` wrote; None where there is no such file."""
+    """Read what `save` wrote; None if there is no such file."""
     if not path.exists():
         return None
     try:
@@ -165,46 +129,19 @@ def load_correction(path: Path) -> Correction | None:
 
 
 def _fit(odds: NDArray[np.float64], targets: NDArray[np.float64], size: float) -> tuple[float, float]:
-    """Scale and shift. Where votes would turn the ranking round, or all but erase it, only the shift is fitted."""
-    scale, shift = _minimise(odds, targets, np.array([STRENGTH * size**2, STRENGTH]))
-    if scale >= LEAST_SCALE:
-        return scale, shift
-    pull = np.array([1e12, STRENGTH])  # the scale stays
-    return LEAST_SCALE, _minimise(odds, targets, pull, LEAST_SCALE)[1]
-
-
-def _minimise(
-    odds: NDArray[np.float64], targets: NDArray[np.float64], pull: NDArray[np.float64], scale: float = 1.0
-) -> tuple[float, float]:
-    """Newton's method with halved steps; the loss is convex, and the pull to (scale, 0) keeps it from running off."""
+    """Scale and shift. If the votes would reverse the ranking or nearly erase it, only the shift is fitted."""
     inputs = np.column_stack([odds, np.ones_like(odds)])
-    centre = np.array([scale, 0.0])
-    weights = centre.copy()
-
-    def loss(at: NDArray[np.float64]) -> float:
-        return _log_loss(inputs @ at, targets) * len(targets) + float((pull * (at - centre) ** 2).sum()) / 2
-
-    for _ in range(100):
-        predicted = _squash(inputs @ weights)
-        gradient = inputs.T @ (predicted - targets) + pull * (weights - centre)
-        curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + np.diag(pull)
-        step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while loss(weights - size * step) > loss(weights) and size > 1e-6:
-            size /= 2
-        weights = weights - size * step
-        if np.abs(size * step).max() < 1e-10:
-            break
-    return float(weights[0]), float(weights[1])
+    scale, shift = fit_logistic(inputs, targets, np.array([1.0, 0.0]), np.array([STRENGTH * size**2, STRENGTH]))
+    if scale >= LEAST_SCALE:
+        return float(scale), float(shift)
+    fixed = np.array([1e12, STRENGTH])  # holds the scale
+    _, shift = fit_logistic(inputs, targets, np.array([LEAST_SCALE, 0.0]), fixed)
+    return LEAST_SCALE, float(shift)
 
 
 def _logit(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     kept = np.clip(probabilities, SURE, 1 - SURE)
     return np.asarray(np.log(kept / (1 - kept)))
-
-
-def _squash(odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
 
 
 def _log_loss(odds: NDArray[np.float64], targets: NDArray[np.float64] | Sequence[float]) -> float:

@@ -6,7 +6,14 @@ from support.builders import draw_texture, word_rows
 
 from resight.audit.dedup import candidates
 from resight.audit.dedup.branches import Branches, choose_branches
-from resight.audit.dedup.candidates import Depth, build_lists, choose_sharing, exceed_chance, find_candidates, make_keys
+from resight.audit.dedup.candidates import (
+    Depth,
+    build_buckets,
+    choose_sharing,
+    exceed_chance,
+    find_candidates,
+    make_keys,
+)
 from resight.audit.dedup.grey_thumbnails import Side, Thumbnails, shrink
 from resight.recipe import load
 
@@ -76,26 +83,26 @@ IMAGES = {"a": {0: [0b1111_0000], 5: [0b0000_0001]}, "b": {0: [0b1111_0000], 5: 
 
 def test_images_share_a_key_when_word_and_bits_agree(tmp_path):
     rows = word_rows(IMAGES, 1)
-    lists = build_lists(lambda: iter([rows]), tmp_path / "lists.npy")
+    lists = build_buckets(lambda: iter([rows]), tmp_path / "lists.npy")
     first = rows.owners == 0
     assert lists.count_shared(rows.words[first], rows.vectors[first]).tolist() == [2, 1, 0]
 
 
 def test_chunks_make_the_same_lists_as_one_piece(tmp_path):
-    one = build_lists(lambda: iter([word_rows(IMAGES, 1)]), tmp_path / "one.npy")
+    one = build_buckets(lambda: iter([word_rows(IMAGES, 1)]), tmp_path / "one.npy")
     parts = [word_rows({name: words}, 1) for name, words in IMAGES.items()]
-    many = build_lists(lambda: iter(parts), tmp_path / "many.npy")
+    many = build_buckets(lambda: iter(parts), tmp_path / "many.npy")
     assert one.starts.tolist() == many.starts.tolist()
     assert one.images.tolist() == many.images.tolist()
 
 
 def test_words_that_no_image_has_are_shared_by_none(tmp_path):
-    lists = build_lists(lambda: iter([word_rows(IMAGES, 1)]), tmp_path / "lists.npy")
+    lists = build_buckets(lambda: iter([word_rows(IMAGES, 1)]), tmp_path / "lists.npy")
     assert lists.count_shared(np.array([4000], np.int32), np.array([[1]], np.uint8)).tolist() == [0, 0, 0]
 
 
 def test_no_images_make_empty_lists(tmp_path):
-    assert build_lists(lambda: iter([]), tmp_path / "lists.npy").count == 0
+    assert build_buckets(lambda: iter([]), tmp_path / "lists.npy").count == 0
 
 
 def test_longer_codes_give_eight_bits_from_all_over():

@@ -14,7 +14,8 @@ POSITIONS = [np.rot90(side, turn) for side in (GREY, GREY[:, ::-1]) for turn in 
 def test_each_position_of_a_square_is_one_of_the_eight_and_known_as_mirrored_or_not(number):
     turned = dct_signature.describe(np.ascontiguousarray(POSITIONS[number])[None])[0]
     found = [
-        (float(laid[0] @ turned), mirrored) for mirrored, laid in dct_signature.lay(dct_signature.describe(GREY[None]))
+        (float(laid[0] @ turned), mirrored)
+        for mirrored, laid in dct_signature.orient(dct_signature.describe(GREY[None]))
     ]
     assert len(found) == 8
     likeness, mirrored = max(found)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from resight.audit.dedup.groups import Link, collapse, form_groups, join, rank
+from resight.audit.dedup.groups import Link, collapse, form_groups, join, keeper_rank
 from resight.store import ImageRecord
 
 
@@ -16,11 +16,11 @@ def test_the_largest_then_the_least_compressed_then_the_oldest_then_the_first_is
         record("b", size=(20, 20), bytes=300, modified_ns=1),
         record("a", size=(20, 20), bytes=300, modified_ns=1),
     ]
-    assert [one.id for one in sorted(records, key=rank)] == ["a", "b", "c", "d", "e"]
+    assert [one.id for one in sorted(records, key=keeper_rank)] == ["a", "b", "c", "d", "e"]
 
 
 def test_the_size_of_a_part_of_a_picture_counts_not_that_of_the_picture():
-    assert rank(record("part", size=(1000, 1000), box="0,0,5,5")) > rank(record("whole", size=(10, 10)))
+    assert keeper_rank(record("part", size=(1000, 1000), box="0,0,5,5")) > keeper_rank(record("whole", size=(10, 10)))
 
 
 def test_images_with_the_same_key_have_one_that_stands_for_them():

@@ -1,6 +1,6 @@
 import pytest
 
-from resight.audit.dedup.pairs import judge, tell_kind
+from resight.audit.dedup.pairs import classify, judge
 from resight.audit.dedup.verify import Finding, Registration
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
@@ -11,16 +11,16 @@ def find(inliers=100, agreement=0.9, share_a=1.0, share_b=1.0, perspective=1.0):
 
 
 def test_a_picture_that_agrees_and_is_not_tilted_is_a_near_copy():
-    assert tell_kind(find()) == "near_copy"
+    assert classify(find()) == "near_copy"
 
 
 def test_a_crop_is_a_near_copy_since_all_of_it_is_covered():
-    assert tell_kind(find(share_a=0.3)) == "near_copy"
+    assert classify(find(share_a=0.3)) == "near_copy"
 
 
 @pytest.mark.parametrize("change", [{"agreement": 0.3}, {"perspective": 1.4}, {"share_a": 0.5, "share_b": 0.5}])
 def test_what_disagrees_or_is_tilted_or_overlaps_in_part_is_another_view(change):
-    assert tell_kind(find(**change)) == "same"
+    assert classify(find(**change)) == "same"
 
 
 def test_inliers_and_agreement_both_speak_for_a_pair():

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.audit.leaks.overlap import find_doubts, share_part
+from resight.audit.leaks.overlap import find_ambiguities, share_part
 from resight.types import FloatArray, Hit, Match
 
 
@@ -30,7 +30,7 @@ def doubt(*found: tuple[str, str | None, int, tuple[float, float]], geometry: bo
         )
         for id, label, inliers, _ in found
     ]
-    return find_doubts(hits, matches, "label")
+    return find_ambiguities(hits, matches, "label")
 
 
 def test_a_weaker_match_of_the_same_part_by_another_class_waits_for_a_person() -> None:

@@ -12,7 +12,7 @@ from resight.errors import InputError, StorageError
 CAST_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from resight.audit.votes import VoteBook
+from resight.audit.review.votes import VoteBook
 VoteBook(Path(sys.argv[1])).cast("kim", "a", "b", "same")
 os.kill(os.getpid(), signal.SIGKILL)
 """
