@@ -43,7 +43,7 @@ def test_settings_choose_the_part_and_the_facts_that_belong_to_it(folder: Path):
 
 
 def test_quick_says_that_nothing_was_decoded(folder: Path):
-    assert "all images are there; none was decoded" in run("data", "check", "gldv2", folder, "--quick").out
+    assert "all images exist; none was decoded" in run("data", "check", "gldv2", folder, "--quick").out
 
 
 def test_a_data_set_that_is_not_there_says_what_to_download(tmp_path: Path):
@@ -68,5 +68,5 @@ def test_true_boxes_are_written_as_a_box_file(tmp_path: Path):
     assert (tmp_path / "b.csv").read_text() == "id,x0,y0,x1,y1\na.jpg,1,2,30,40.5\n"
     (tmp_path / "views.csv").write_text("\n".join([*rows[:2], "q.jpg,query,a.jpg,"]))
     ran = run("data", "boxes", "manifest", tmp_path / "views.csv", "--out", tmp_path / "c.csv")
-    assert ran.code == 2 and "does not say where things are" in ran.err
+    assert ran.code == 2 and "has no boxes" in ran.err
     assert not (tmp_path / "c.csv").exists()

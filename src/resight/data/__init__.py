@@ -1,1 +1,1 @@
-"""Where images and truth come from: files and folders in, Pictures and Datasets out."""
+"""Images and ground truth: files and folders in, Pictures and Datasets out."""

@@ -1,14 +1,13 @@
-"""A Dataset in, what is in it and what is wrong with it out (`check`). Every image is decoded; nothing is written.
+"""Check a data set (`check_source`, `check`), and export the boxes of its ground truth (`export_boxes`).
 
-`check_source` loads the data set first. What its makers have published (counts, checksums) is then compared with what
-was found, and where the data set cannot be loaded, the error says what to download from where.
+A check takes a Dataset, decodes every image and counts what it finds; it writes nothing. `check_source` loads the data
+set first, compares it with the counts and checksums that its makers published, and lists the downloads if that fails.
 
-Where things are in the database of a data set, as its truth says. In: a Dataset. Out: a box file.
+The box file has one line per box, in pixels of the original image, in the order of the database. A box that several
+queries share is written once.
 
     id,x0,y0,x1,y1
     street/0001.jpg,120,80,310,240
-
-One line a box, in pixels of the original, in the order of the database; a box that several queries share stands once.
 """
 
 import csv
@@ -27,13 +26,14 @@ from resight.files.atomic import write_atomic
 from resight.types import Box, Dataset, ImageRef, Skipped
 
 MAX_SIDE = 256  # enough to prove that an image decodes
+COLUMNS = ("id", "x0", "y0", "x1", "y1")  # of the box file
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What was published of a data set, and what was found; None: a file that is not there."""
+    """A published count or checksum and the one found; None if the file does not exist."""
 
     name: str
     published: int | str
@@ -50,17 +50,17 @@ class DataCheck:
     queries: int
     queries_with_truth: int
     labels: int
-    missing: tuple[Skipped, ...]  # named, but not there
+    missing: tuple[Skipped, ...]  # named in the data set, but without a file
     unreadable: tuple[Skipped, ...]
-    skipped: tuple[Skipped, ...]  # passed over while the images were listed
+    skipped: tuple[Skipped, ...]  # left out while the images were listed
     duplicates: tuple[tuple[str, ...], ...]  # ids of different files with the same bytes
-    modes: Mapping[str, int]  # how many images keep their pixels as RGB, L, CMYK, I;16 (16-bit grey), …
-    rotated: int  # images that EXIF turns or mirrors
+    modes: Mapping[str, int]  # pixel format (RGB, L, CMYK, I;16 for 16-bit grey, …) → number of images
+    rotated: int  # images that EXIF rotates or mirrors
     with_position: int  # images with lat and lon, from the data set or from EXIF
     smallest: tuple[int, int] | None  # width, height of the image with the fewest pixels
     largest: tuple[int, int] | None
-    decoded: bool = True  # False: only missing files were looked for, and nothing is known of the rest
-    facts: tuple[Fact, ...] = ()  # counts and checksums, where they were published
+    decoded: bool = True  # False: the check only looked for missing files
+    facts: tuple[Fact, ...] = ()  # published counts and checksums
     published: Published | None = None
 
     @property
@@ -70,14 +70,14 @@ class DataCheck:
 
 
 def check_source(source: DataSource, root: Path, decoding: bool = True, progress: Progress | None = None) -> DataCheck:
-    """Load a data set, look at every image, and compare it with what its makers say of it."""
+    """Load a data set, check every image, and compare the counts and checksums with the published ones."""
     published: Published | None = getattr(source, "published", None)
     try:
         dataset = source.load(root)
     except InputError as error:
         if published is None:
             raise
-        raise _tell_downloads(error, published) from error
+        raise _add_downloads(error, published) from error
     found = check(dataset, progress, decoding)
     if published is None:
         return found
@@ -85,14 +85,14 @@ def check_source(source: DataSource, root: Path, decoding: bool = True, progress
 
 
 def compare(dataset: Dataset, published: Published, root: Path) -> tuple[Fact, ...]:
-    """The published counts and checksums beside what is there."""
+    """The published counts and checksums, each with the one found."""
     counted = count(dataset)
     counts = [Fact(name, number, counted.get(name)) for name, number in published.counts.items()]
     return (*counts, *(Fact(file, sum, _hash(root, file, sum)) for file, sum in published.checksums.items()))
 
 
 def count(dataset: Dataset) -> dict[str, int]:
-    """Everything of a data set that can be counted without looking at its images, by name."""
+    """All counts of a data set that need no image, by name."""
     judgements = dataset.judgements.values()
     labels = {ref.attributes["label"] for ref in dataset.database if "label" in ref.attributes}
     return {
@@ -107,9 +107,9 @@ def count(dataset: Dataset) -> dict[str, int]:
 
 
 def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = True) -> DataCheck:
-    """Look at every image of `dataset` once; `progress(done, total)` is called after each.
+    """Check every image of `dataset` once and call `progress(done, total)` after each.
 
-    Without `decoding`, only whether the files are there is looked up: millions of images take minutes, not hours.
+    Without `decoding`, the check only looks whether the files exist: millions of images take minutes, not hours.
     """
     files: dict[Path, ImageRef] = {}
     for ref in (*dataset.database, *dataset.queries):
@@ -120,7 +120,7 @@ def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = T
     modes: Counter[str] = Counter()
     sizes: list[tuple[int, int]] = []
     rotated = with_position = 0
-    for ref in _report(list(files.values()), progress):
+    for ref in _track(list(files.values()), progress):
         if not decoding:
             if not (remote.stat(ref.path) if remote.is_remote(ref.path) else ref.path.is_file()):
                 missing.append(Skipped(str(ref.path), "there is no such file"))
@@ -156,8 +156,8 @@ def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = T
     )
 
 
-def _report(refs: Sequence[ImageRef], progress: Progress | None) -> Iterator[ImageRef]:
-    """Each in turn; when the next is asked for, the one before is done."""
+def _track(refs: Sequence[ImageRef], progress: Progress | None) -> Iterator[ImageRef]:
+    """Yield each image, and report it as done when the next one is requested."""
     for done, ref in enumerate(refs, start=1):
         yield ref
         if progress:
@@ -173,7 +173,7 @@ def _area(size: tuple[int, int]) -> int:
 
 
 def _hash(root: Path, file: str, published: str) -> str | None:
-    """The checksum of a file at the root, or in the data set's own folder below it; None where it cannot be had."""
+    """The checksum of a file in the root or in a folder directly below it; None if there is no such file."""
     kind = published.partition(":")[0]
     for path in (root / file, *sorted(root.glob(f"*/{file}"))):
         if path.is_file():
@@ -182,19 +182,16 @@ def _hash(root: Path, file: str, published: str) -> str | None:
     return None
 
 
-def _tell_downloads(error: InputError, published: Published) -> InputError:
-    """The same error with the list of downloads; a fix that only leads to this list makes way for it."""
+def _add_downloads(error: InputError, published: Published) -> InputError:
+    """The same error with the list of downloads, which replaces a fix that only points to this list."""
     lines = [f"download by hand ({published.licence}):", *(f"  {item}" for item in published.downloads)]
     if "resight data check" not in error.fix:
         lines = [f"{error.fix}; or {lines[0]}", *lines[1:]]
     return type(error)(error.problem, expected=error.expected, actual=error.actual, fix="\n    ".join(lines))
 
 
-COLUMNS = ("id", "x0", "y0", "x1", "y1")
-
-
 def list_boxes(dataset: Dataset) -> dict[str, list[Box]]:
-    """The different boxes of each database image that has any."""
+    """The distinct boxes of each database image that has any."""
     found: dict[str, dict[Box, None]] = {ref.id: {} for ref in dataset.database}
     for judgement in dataset.judgements.values():
         for name, box in judgement.boxes.items():
@@ -203,15 +200,16 @@ def list_boxes(dataset: Dataset) -> dict[str, list[Box]]:
     boxes = {name: list(some) for name, some in found.items() if some}
     if not boxes:
         raise ManifestError(
-            f"{dataset.name} does not say where things are",
+            f"{dataset.name} has no boxes",
             expected="positives with boxes",
             actual=f"{len(dataset.database):,} database images, none with a box",
-            fix="in a manifest, the column positive_boxes says it; docs/data.md shows how",
+            fix="in a manifest, fill the column positive_boxes; docs/data.md shows how",
         )
     return boxes
 
 
-def write(path: Path, boxes: Mapping[str, Sequence[Box]]) -> None:
+def export_boxes(boxes: Mapping[str, Sequence[Box]], path: Path) -> None:
+    """Write the box file."""
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)

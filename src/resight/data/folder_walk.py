@@ -75,7 +75,7 @@ def _walk_remote(root: Path) -> Iterator[ImageRef | Skipped]:
         f"there is no image or folder {remote.to_url(root)}",
         expected="a folder of images, or one image",
         actual="nothing of that name",
-        fix="check the address; in an object store, a folder is there when something lies below it",
+        fix="check the address; in an object store, a folder exists only while it holds a file",
     )
 
 

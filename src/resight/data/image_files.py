@@ -1,8 +1,8 @@
 """Read one image: `read` takes a file, `read_bytes` takes an upload; both return a Picture.
 
-A file may lie elsewhere (resight.files.remote). It is read once: its bytes are hashed and then decoded from memory.
-Only regular files are opened, so a named pipe or a device never blocks. Every failure is an ImageError whose `problem`
-names path and reason; a store that cannot be reached is not about one image and stays an InputError.
+A file may be remote (resight.files.remote). It is read once; its bytes are hashed, then decoded from memory. Only
+regular files are opened, so a named pipe or a device never blocks. Every failure is an ImageError whose `problem` names
+path and reason, except that an unreachable store is an InputError, since it concerns all images.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ def read_bytes(data: bytes, ref: ImageRef | str, max_side: int | None = None, ma
 
 
 def read_file(path: Path) -> tuple[bytes, int]:
-    """All bytes of a regular file, and when it was last changed (ns)."""
+    """All bytes of a regular file, and the time of its last change (ns)."""
     try:
         if remote.is_remote(path):
             return _read_remote(path)
@@ -58,12 +58,12 @@ def read_file(path: Path) -> tuple[bytes, int]:
 
 
 def reason(error: ImageError | BoxError, path: Path) -> str:
-    """Why an image was refused, without the path that a list names anyway."""
+    """Why an image was refused, without its path, which every list of skipped images has anyway."""
     return error.problem.removeprefix(f"cannot read {path}: ")
 
 
 def _read_remote(path: Path) -> tuple[bytes, int]:
-    # In this order: what changes in between has another stamp than the one that is kept, and is read again next time.
+    # Status first: a file that changes in between keeps its old time here, and so is read again next time.
     status = remote.stat(path)
     if status is None:
         raise FileNotFoundError(path)
@@ -77,11 +77,11 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 
 def _assemble(ref: ImageRef, data: bytes, decoded: Decoded, modified_ns: int) -> Picture:
-    said = ref.unsaid.union(ref.attributes)
-    if decoded.position and not {"lat", "lon"} & said:
+    known = ref.unsaid.union(ref.attributes)
+    if decoded.position and not {"lat", "lon"} & known:
         lat, lon = decoded.position
         ref = replace(ref, attributes={**ref.attributes, "lat": lat, "lon": lon})
-    if decoded.heading is not None and "heading" not in said:
+    if decoded.heading is not None and "heading" not in known:
         ref = replace(ref, attributes={**ref.attributes, "heading": decoded.heading})
     return Picture(ref, decoded.pixels, decoded.size, hashlib.sha256(data).hexdigest(), len(data), modified_ns)
 
@@ -91,5 +91,5 @@ def _refuse(path: Path, reason: str, actual: str) -> ImageError:
         f"cannot read {path}: {reason}",
         expected=f"a readable file of at most {MAX_BYTES:,} bytes",
         actual=actual,
-        fix="check the path and who may read it",
+        fix="check the path and its permissions",
     )

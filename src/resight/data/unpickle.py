@@ -1,8 +1,8 @@
-"""A pickle in, plain values out (`load`); nothing that a pickle names is imported or run.
+"""Restricted unpickling (`load`): a pickle file in, plain values out; no code that the pickle names is imported or run.
 
-A pickle is a program: it may name any function of any package and call it. Here it may name only what plain data
-needs (sets, and numpy's arrays, dtypes and scalars), and even these lead to the makers below rather than to numpy's own
-functions. Anything else is refused by its name. `take_names` and `take_numbers` then read lists out of a table.
+A pickle is a program: it may name any function of any package and call it. `load` accepts only the names that plain
+data needs (sets, and numpy's arrays, dtypes and scalars), and maps even these to the constructors below instead of
+numpy's own functions. It refuses every other name. `take_names` and `take_numbers` then read lists out of a table.
 """
 
 import io
@@ -16,35 +16,35 @@ from numpy.typing import NDArray
 
 from resight.errors import ManifestError
 
-FETCH = "fetch it anew; `resight data check` tells from where"
-ARRAY = "numpy.ndarray"  # stands for the class, which a pickle hands over and must not be able to call
+FETCH = "download it again; `resight data check` shows from where"
+ARRAY = "numpy.ndarray"  # stands for the class, which a pickle passes on and must not call
 
 
 class ForbiddenName(pickle.UnpicklingError):
-    """What a pickle asked for, and does not get."""
+    """A pickle names something that it may not use."""
 
 
 def load(path: Path) -> Any:
-    """The value in a pickle file: containers, text, numbers and numpy arrays, however they are nested."""
+    """The value in a pickle file: containers, text, numbers and numpy arrays, nested in any way."""
     try:
         data = path.read_bytes()
     except OSError as error:
         actual = "no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise _refuse(path, "cannot be read", "a readable file", actual, FETCH) from error
     try:
-        # latin1 keeps the bytes of what Python 2 has written, numpy's arrays included.
+        # latin1 preserves the bytes that Python 2 wrote, numpy's arrays included.
         return _Reader(io.BytesIO(data), encoding="latin1").load()
     except ForbiddenName as error:
         expected = "containers, text, numbers and numpy arrays"
-        fix = "do not open it by other means: nothing in a data set needs to run code; fetch it anew from its makers"
+        fix = "do not open it by other means: a data set never needs to run code; download it again from its makers"
         raise _refuse(path, "is not plain data", expected, str(error), fix) from error
-    except Exception as error:  # a damaged pickle may end in any of them
+    except Exception as error:  # a damaged pickle may raise any of them
         actual = f"{type(error).__name__}: {error}"
         raise _refuse(path, "is damaged", "a whole pickle", actual, FETCH) from error
 
 
 def take_names(table: Any, key: str, path: Path) -> list[str]:
-    """The list of texts that `table` has under `key`."""
+    """The list of strings that `table` has under `key`."""
     values = _take_list(table, key, path)
     if not all(isinstance(value, str) for value in values):
         raise _refuse_key(path, key, "a list of names", f"{values!r:.100}")
@@ -52,7 +52,7 @@ def take_names(table: Any, key: str, path: Path) -> list[str]:
 
 
 def take_numbers(table: Any, key: str, path: Path, below: int) -> list[int]:
-    """The list of whole numbers, from 0 and below `below`, that `table` has under `key`."""
+    """The list of whole numbers in [0, below) that `table` has under `key`."""
     values = _take_list(table, key, path)
     for value in values:
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -79,16 +79,16 @@ class _Reader(pickle.Unpickler):
         known = f"{module.replace('._core', '.core').replace('__builtin__', 'builtins')}.{name}"
         if known == ARRAY:
             return ARRAY
-        if known not in MAKERS:
-            raise ForbiddenName(f"it asks for {module}.{name}")
-        make = MAKERS[known]
-        return lambda *values: make(*values)  # a pickle may set attributes: of this, which nobody else holds
+        if known not in CONSTRUCTORS:
+            raise ForbiddenName(f"it names {module}.{name}")
+        make = CONSTRUCTORS[known]
+        return lambda *values: make(*values)  # a pickle may set attributes, so it gets a function of its own
 
 
 def _make_empty_array(kind: str, shape: Any, dtype: Any) -> NDArray[Any]:  # noqa: ARG001
-    """An array whose shape and content the pickle sets next."""
+    """An array whose shape and content the pickle sets in its next step."""
     if kind != ARRAY:
-        raise ForbiddenName(f"it asks for an array of class {kind!r}")
+        raise ForbiddenName(f"it needs an array of class {kind!r}")
     return np.empty(0, np.uint8)
 
 
@@ -101,20 +101,20 @@ def _make_scalar(dtype: Any, data: Any) -> Any:
 
 
 def _make_dtype(code: Any, *_: Any) -> Any:
-    """A copy, since the pickle sets its byte order next, and numpy's own dtypes are shared."""
+    """A copy, since the pickle sets its byte order in its next step and numpy shares its own dtypes."""
     if not isinstance(code, str):
-        raise ForbiddenName(f"it asks for a dtype by {type(code).__name__}")
+        raise ForbiddenName(f"it gives a dtype as {type(code).__name__}")
     return np.dtype(code, copy=True)
 
 
 def _make_bytes(text: str, encoding: str) -> bytes:
-    """How Python 3 writes bytes in the protocols of Python 2."""
+    """Python 3 writes bytes in this way in the protocols of Python 2."""
     if encoding != "latin1":
-        raise ForbiddenName(f"it asks for the encoding {encoding!r}")
+        raise ForbiddenName(f"it needs the encoding {encoding!r}")
     return text.encode("latin1")
 
 
-MAKERS: Mapping[str, Callable[..., Any]] = {
+CONSTRUCTORS: Mapping[str, Callable[..., Any]] = {
     "builtins.set": set,
     "builtins.frozenset": frozenset,
     "numpy.dtype": _make_dtype,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.odd_images import write_readable, write_unreadable
 
-from resight.data.check import Fact, check, check_source, count, list_boxes, write
+from resight.data.check import Fact, check, check_source, count, export_boxes, list_boxes
 from resight.data.sets import Published
 from resight.encode.descriptors.regions.file import read_boxes
 from resight.errors import ManifestError
@@ -174,7 +174,7 @@ def test_each_box_of_a_database_image_stands_once_in_the_order_of_the_database()
 
 def test_the_region_source_reads_what_was_written(tmp_path: Path) -> None:
     boxes = {"street, night.jpg": [(0.0, 0.0, 12345.625, 5.0)], "a.jpg": [(1.0, 2.0, 3.0, 4.0), (2.0, 2.0, 3.0, 4.0)]}
-    write(tmp_path / "boxes.csv", boxes)
+    export_boxes(boxes, tmp_path / "boxes.csv")
     spans, rows = read_boxes(tmp_path / "boxes.csv")
     assert {name: rows[slice(*span), :4].tolist() for name, span in spans.items()} == {
         name: np.array(some).tolist() for name, some in boxes.items()
@@ -183,5 +183,5 @@ def test_the_region_source_reads_what_was_written(tmp_path: Path) -> None:
 
 
 def test_a_data_set_without_boxes_is_refused() -> None:
-    with pytest.raises(ManifestError, match="walls does not say where things are"):
+    with pytest.raises(ManifestError, match="walls has no boxes"):
         list_boxes(Dataset("walls", REFS, (), {"q": Judgement({"a.jpg": 1})}))

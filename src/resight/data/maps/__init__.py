@@ -1,1 +1,1 @@
-"""Maps of the Moon and of planets: their grid, heights and craters in, crops out; and where made images are kept."""
+"""Maps of the Moon and of planets: images, heights and crater catalogues in, crops out."""

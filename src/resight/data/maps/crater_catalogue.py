@@ -1,13 +1,13 @@
-"""A table of craters (CSV) in, Craters out, in order (`read_catalogue`).
+"""A catalogue of craters (CSV) in, Craters out, in the same order (`read_catalogue`).
 
-The columns of longitude, latitude and diameter are named, or are the first of these that the table has:
+The caller names the columns of longitude, latitude and diameter; by default they are the first of these in the header:
 
     longitude   LON_CIRC_IMG (Robbins), LON_ELLI_IMG, Lon, Long, Longitude, …
     latitude    LAT_CIRC_IMG, LAT_ELLI_IMG, Lat, Latitude, …
     diameter    DIAM_CIRC_IMG, DIAM_CIRCLE_IMAGE, Diam_km, Diameter (km), Diameter, …
-    id          CRATER_ID, Crater_ID, id; without such a column, a crater is its number in the table, from 0
+    id          CRATER_ID, id; without such a column, the crater's number in the table, from 0
 
-Case does not count in them. Degrees and kilometres. Lines may end in CR, LF or both.
+Case is ignored. Degrees and kilometres. Lines may end in CR, LF or both.
 """
 
 import csv
@@ -38,9 +38,9 @@ class Crater:
     diameter: float  # kilometres
 
     def frame(self, diameters: float, radius: float, east: float = 0.0, north: float = 0.0) -> Frame:
-        """A square so many diameters wide, on a globe of `radius` metres.
+        """A square `diameters` wide, on a globe of `radius` metres.
 
-        Its centre lies so many diameters east and north of the crater's.
+        Its centre is `east` and `north` diameters away from the crater's.
         """
         metres = 1000 * self.diameter
         lat = self.lat + np.degrees(north * metres / radius)
@@ -49,7 +49,7 @@ class Crater:
 
 
 def read_catalogue(path: Path, lon: str = "", lat: str = "", diameter: str = "", id: str = "") -> list[Crater]:
-    """The craters in order; columns that are not named are found by the names above."""
+    """Read all craters; columns that are not named are found by the names in the module's docstring."""
     try:
         with path.open(encoding="utf-8-sig", newline=None) as file:
             reader = csv.reader(file, strict=True)
@@ -61,7 +61,7 @@ def read_catalogue(path: Path, lon: str = "", lat: str = "", diameter: str = "",
                 _parse(row, chosen, named, number, reader.line_num, path) for number, row in enumerate(reader) if row
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise refuse(path, "the catalogue of craters cannot be read", str(error)) from error
+        raise refuse(path, "the crater catalogue cannot be read", str(error)) from error
     _check_ids(craters, path)
     return craters
 
@@ -81,7 +81,7 @@ def _find_column(header: Sequence[str], name: str, known: Iterable[str], path: P
         if wanted in names:
             return names.index(wanted)
     sought = repr(name) if name else f"of {', '.join(known)}"
-    raise refuse(path, f"the catalogue of craters has no column {sought}", ", ".join(header) or "nothing")
+    raise refuse(path, f"the crater catalogue has no column {sought}", ", ".join(header) or "nothing")
 
 
 def _has_any(header: Sequence[str], known: Iterable[str]) -> bool:
@@ -98,7 +98,7 @@ def _parse(row: Sequence[str], columns: Sequence[int], named: int | None, number
     if not (abs(lon) <= 360 and abs(lat) <= 90 and 0 < diameter < float("inf")):
         raise refuse(path, f"line {line} (crater {number}) cannot be read", ", ".join(row))
     if not re.fullmatch(r"[^\x00-\x1f/\\]+", id):
-        raise refuse(path, f"line {line} (crater {number}) has no id that can be used", repr(id))
+        raise refuse(path, f"line {line} (crater {number}) has no usable id", repr(id))
     return Crater(id, lat, lon, diameter)
 
 

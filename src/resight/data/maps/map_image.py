@@ -1,15 +1,14 @@
-"""A map in equal degrees (Grid) and a square of ground (Frame) in, the pixels of the map that it lies on out.
+"""A map of a globe (PNG, JPEG, TIFF, GeoTIFF) in, square crops of the ground out (`open_map`, `cut`).
 
-Rows run from north to south and columns from west to east, both in equal degrees, so that away from the equator the
-ground is stretched. A frame is the ground as seen from straight above its centre (orthographic projection), north up:
-craters are round in it. On a map that goes once around the globe, columns go on over its edge: column `width` is 0.
+Maps are equirectangular: rows run from north to south and columns from west to east, both in equal degrees, so that
+ground away from the equator is stretched. A crop shows the ground from straight above its centre (orthographic
+projection), north up, so that craters are round in it. On a map that spans the whole globe, columns continue over its
+edge: column `width` is column 0.
 
-A map of a globe in equal degrees (PNG, JPEG, TIFF, GeoTIFF) in, square crops of the ground out.
-
-A plain image is decoded once, whole, and lies where its bounds say. A GeoTIFF says itself where it lies and is read
-window by window, so that it may be larger than memory; that needs the extra `geo`. Its coordinates are degrees, or
-metres in the equirectangular projection. Pixels that are not 8-bit are stretched to it: the 0.1th percentile of the
-whole map to 0, the 99.9th to 255; pixels without data are 0.
+A plain image is decoded once, as a whole, and its bounds are given. A GeoTIFF has its own bounds, in degrees or in
+metres of the equirectangular projection; it is read window by window, so that it may be larger than memory, and needs
+the extra `geo`. Pixels that are not 8-bit are stretched: the 0.1th percentile of the whole map becomes 0, the 99.9th
+255; pixels without data become 0.
 """
 
 import importlib
@@ -25,14 +24,20 @@ from resight.data.decode import decode
 from resight.data.image_files import read_file
 from resight.errors import ImageError, ManifestError, MissingExtra
 
-PROBES = np.linspace(-0.5, 0.5, 9)
-
+PROBES = np.linspace(-0.5, 0.5, 9)  # points per side of a frame that must lie on the map
+GLOBE = (-180.0, -90.0, 180.0, 90.0)
+TIFF = (".tif", ".tiff")
+MARGIN = 2  # pixels around a window, for the interpolation at its edge
+OVERVIEW = 1024  # longer side of the reduced map whose percentiles set the stretch
+MAX_WINDOW = 32_000  # pixels per side, just below the limit of cv2.remap
+MAX_FINER = 16  # a crop is sampled at most this many times finer, then averaged
 Degrees = NDArray[np.float64]
+Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What a crop shows: a square with its centre at a place, `side` metres of ground wide."""
+    """The ground that a crop shows: a square around lat, lon, `side` metres wide."""
 
     lat: float
     lon: float
@@ -41,7 +46,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the pixels of a map lie on a globe of `radius` metres; edges in degrees."""
+    """The geometry of a map: edges in degrees, size in pixels, on a globe of `radius` metres."""
 
     west: float
     east: float
@@ -53,31 +58,31 @@ class Grid:
 
     @property
     def wraps(self) -> bool:
-        """Whether the map goes once around the globe."""
+        """Whether the map spans all longitudes."""
         return abs(self.east - self.west - 360) < 1e-6
 
     @property
     def pixel(self) -> float:
-        """Metres of ground from row to row."""
+        """Metres of ground per row."""
         return float(np.radians((self.north - self.south) / self.height) * self.radius)
 
     def holds(self, frame: Frame, margin: int = 0) -> bool:
-        """Whether all of a frame lies on the map, `margin` pixels away from its edges."""
+        """Whether all of a frame lies on the map, at least `margin` pixels away from its edges."""
         lon = self.turn(frame.lon)
         if not (self.south < frame.lat < self.north and self.west < lon < self.east):
             return self.wraps and lon == self.west and self.holds(Frame(frame.lat, lon + 1e-9, frame.side), margin)
-        if frame.side > self.radius:  # from above, a wider one would not be all in sight
+        if frame.side > self.radius:  # a wider one is not all visible from above
             return False
         across, up = np.meshgrid(PROBES * frame.side, PROBES * frame.side)
         rows, columns = self.find_pixels(frame, across, up)
-        return bool(  # beyond a pole the ground goes on
+        return bool(  # the ground continues beyond a pole
             (rows.min() >= margin or self.north == 90)
             and (rows.max() <= self.height - 1 - margin or self.south == -90)
             and (self.wraps or (columns.min() >= margin and columns.max() <= self.width - 1 - margin))
         )
 
     def find_pixels(self, frame: Frame, across: Degrees, up: Degrees) -> tuple[Degrees, Degrees]:
-        """Rows and columns of the map at points that lie metres east and north of a frame's centre."""
+        """Rows and columns of the map for points `across` metres east and `up` metres north of a frame's centre."""
         x, y = across / self.radius, up / self.radius
         z = np.sqrt(1 - x**2 - y**2)
         lat = np.radians(frame.lat)
@@ -88,19 +93,9 @@ class Grid:
         return rows, columns
 
     def turn(self, lon: float) -> float:
-        """The longitude in the map's own count: catalogues count to 180 both ways or to 360, and so do maps."""
+        """The longitude in the map's range: catalogues and maps count either from -180 to 180 or from 0 to 360."""
         turns = np.floor((lon - self.west) / 360)
         return lon - 360 * float(turns) if turns else lon
-
-
-GLOBE = (-180.0, -90.0, 180.0, 90.0)
-TIFF = (".tif", ".tiff")
-MARGIN = 2  # pixels around a window, for the interpolation at its edge
-OVERVIEW = 1024  # longer side of the reduced map whose percentiles set the stretch
-MAX_WINDOW = 32_000  # pixels a side, a little less than remap takes
-MAX_FINER = 16  # a crop is drawn at most so many times finer, and then averaged
-
-Pixels = NDArray[np.uint8]
 
 
 class MapImage(Protocol):
@@ -108,13 +103,13 @@ class MapImage(Protocol):
     def grid(self) -> Grid: ...
 
     def read(self, top: int, bottom: int, left: int, right: int) -> Pixels:
-        """Pixels [h, w] or [h, w, 3] RGB of a window that lies on the map."""
+        """Pixels [h, w] or [h, w, 3] RGB of a window inside the map."""
 
 
 def open_map(path: Path, bounds: tuple[float, ...], radius: float) -> MapImage:
-    """The map in a file; `bounds` are west, south, east, north in degrees.
+    """Open the map in a file; `bounds` are west, south, east, north in degrees.
 
-    Without bounds, a TIFF has to be a GeoTIFF, and any other image is the whole globe from -180 to 180 degrees.
+    Without bounds, a TIFF must be a GeoTIFF, and any other image spans the whole globe from -180 to 180 degrees.
     """
     if path.suffix.lower() in TIFF and not bounds and path.is_file():
         return open_geotiff(path, radius)
@@ -125,7 +120,7 @@ def open_map(path: Path, bounds: tuple[float, ...], radius: float) -> MapImage:
             f"the map {path} cannot be read",
             expected="a whole PNG, JPEG or TIFF image",
             actual=error.problem,
-            fix="put the map in its place, or name it with the setting map",
+            fix="put the map there, or name another file with the setting map",
         ) from error
     west, south, east, north = bounds or GLOBE
     height, width = image.pixels.shape[:2]
@@ -134,7 +129,7 @@ def open_map(path: Path, bounds: tuple[float, ...], radius: float) -> MapImage:
 
 
 def cut(image: MapImage, frame: Frame, pixels: int) -> Pixels:
-    """The ground of a frame [pixels, pixels] or [pixels, pixels, 3]; where the map is finer, it is averaged."""
+    """Draw the ground of a frame [pixels, pixels] or [pixels, pixels, 3]; a finer map is averaged."""
     grid = image.grid
     finer = int(np.clip(np.ceil(frame.side / pixels / grid.pixel), 1, MAX_FINER))
     side = pixels * finer
@@ -187,7 +182,7 @@ def open_geotiff(path: Path, radius: float) -> GeoTiff:
         rasterio = importlib.import_module("rasterio")
     except ModuleNotFoundError as error:
         raise MissingExtra(
-            f"the place of {path} on the globe is read by the Python package 'rasterio', which is not installed",
+            f"the bounds of {path} are read by the Python package 'rasterio', which is not installed",
             expected="'rasterio' to be importable, or the map's bounds",
             actual=str(error),
             fix="pip install 'resight[geo]', or give the bounds: west, south, east, north in degrees",
@@ -212,7 +207,7 @@ def open_geotiff(path: Path, radius: float) -> GeoTiff:
 
 
 def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int) -> Pixels:
-    """A window that may go on over the edge of a map that goes around the globe."""
+    """Read a window that may continue over the edge of a map of the whole globe."""
     width = image.grid.width
     parts = []
     while left < right:
@@ -224,7 +219,7 @@ def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int) 
 
 
 def _fit(window: Pixels) -> tuple[tuple[float, float], Pixels]:
-    """A window of sides that remap takes, and the scales of its rows and columns; only near a pole it is wider."""
+    """Shrink a window to the size limit of cv2.remap, and return the scales of rows and columns; needed near a pole."""
     height, width = window.shape[:2]
     rows, columns = min(height, MAX_WINDOW), min(width, MAX_WINDOW)
     if (rows, columns) != (height, width):
@@ -237,7 +232,7 @@ def _find_bounds(source: Any, path: Path) -> tuple[float, float, float, float]:
     west, south, east, north = (float(value) for value in source.bounds)
     turned = source.transform.b or source.transform.d or source.transform.e >= 0
     if source.crs is None or turned:
-        raise _refuse_geotiff(path, "does not say where it lies", "turned, mirrored or without coordinates")
+        raise _refuse_geotiff(path, "has no usable bounds", "turned, mirrored or without coordinates")
     if source.crs.is_geographic:
         return west, south, east, north
     about = source.crs.to_dict()

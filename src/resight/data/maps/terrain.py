@@ -1,18 +1,14 @@
-"""Heights in, the brightness of the ground under a light from one side out (`shade`).
+"""A map of heights on the Moon in, square hillshaded crops of it out.
 
-Lambert's law on the slope of the ground: brightness = max(0, n · l), where
+    terrain_32ppd_lon0-180_lat-60-60.png    16-bit grey: 32 pixels per degree, longitude 0 to 180, latitude -60 to 60
 
-    n = (-e ∂z/∂east, -e ∂z/∂north, 1), brought to unit length; e is the vertical exaggeration
+The file name holds the bounds; resight.data.maps.map_image describes how the pixels lie and which ground a crop shows.
+Shading follows Lambert's law: brightness = max(0, n · l), where
+
+    n = (-e ∂z/∂east, -e ∂z/∂north, 1), normalised; e is the vertical exaggeration
     l = (sin azimuth cos altitude, cos azimuth cos altitude, sin altitude)
 
-Azimuth is where the light comes from, in degrees clockwise from north. Nothing casts a shadow on anything else.
-
-A map of heights on the Moon in, square hillshaded crops of it out.
-
-    terrain_32ppd_lon0-180_lat-60-60.png    16-bit grey: 32 pixels a degree, longitude 0 to 180, latitude -60 to 60
-
-The map's place is in its name; resight.data.maps.map_image says how its pixels lie, and which
-ground a crop shows.
+The azimuth is the direction that the light comes from, in degrees clockwise from north. There are no cast shadows.
 """
 
 import re
@@ -28,34 +24,10 @@ from resight.data.maps.map_image import Frame, Grid
 from resight.errors import ManifestError
 from resight.types import FloatArray
 
-
-def shade(
-    heights: FloatArray,
-    metres_east: ArrayLike,
-    metres_south: float,
-    azimuth: float,
-    altitude: float = 45.0,
-    exaggeration: float = 1.0,
-) -> FloatArray:
-    """Heights [H, W] in metres, north up → brightness [H, W] in 0..1.
-
-    The steps of the grid are `metres_east` from column to column (one number, or [H, 1] for each row) and
-    `metres_south` from row to row.
-    """
-    down, right = np.gradient(heights)
-    slope_east = exaggeration * right / np.asarray(metres_east)
-    slope_north = -exaggeration * down / metres_south
-    turn, rise = np.radians(azimuth), np.radians(altitude)
-    towards = np.cos(rise) * (slope_east * np.sin(turn) + slope_north * np.cos(turn))
-    lengths = np.sqrt(slope_east**2 + slope_north**2 + 1)
-    return np.asarray(np.maximum(np.sin(rise) - towards, 0) / lengths, np.float32)
-
-
 NAME = re.compile(r"terrain_(\d+)ppd_lon(-?\d+)-(-?\d+)_lat(-?\d+)-(-?\d+)\.png")
 MOON_RADIUS = 1_737_400.0  # metres
-STEP = 2.0  # metres of height a grey value
-MARGIN = 3  # pixels around a crop's window, for slopes and interpolation at its edge
-
+STEP = 2.0  # metres of height per grey value
+MARGIN = 3  # pixels around a crop, for slopes and interpolation at its edge
 Pixels = NDArray[np.uint8]
 
 
@@ -68,10 +40,10 @@ class Light:
 
 @dataclass(frozen=True)
 class Terrain:
-    """A map's file and place; the heights are read by `read_heights`."""
+    """A map's file and bounds; `read_heights` reads the pixels."""
 
     path: Path
-    density: int  # pixels a degree
+    density: int  # pixels per degree
     west: int
     east: int
     south: int
@@ -91,20 +63,20 @@ class Terrain:
         return (self.north - self.south) * self.density, (self.east - self.west) * self.density
 
     def read_heights(self) -> NDArray[np.uint16]:
-        """The whole map [H, W] in steps of STEP metres."""
+        """The whole map [H, W], in units of STEP metres."""
         try:
             with Image.open(self.path) as image:
                 heights = np.array(image)
         except (OSError, SyntaxError, ValueError) as error:
             raise self._refuse("cannot be read", "a whole 16-bit PNG", str(error)) from error
         if heights.dtype != np.uint16 or heights.shape != self.shape:
-            expected = f"16-bit grey of {self.shape[1]} × {self.shape[0]} pixels, as its name says"
+            expected = f"16-bit grey of {self.shape[1]} × {self.shape[0]} pixels, as in its name"
             actual = f"{heights.dtype} {' × '.join(map(str, heights.shape[::-1]))}"
-            raise self._refuse("is another map than its name says", expected, actual)
+            raise self._refuse("does not match its name", expected, actual)
         return heights
 
     def cut(self, heights: NDArray[np.uint16], frame: Frame, light: Light, pixels: int) -> Pixels:
-        """The crop of a frame [pixels, pixels], shaded."""
+        """The hillshaded crop of a frame [pixels, pixels]."""
         steps = ((np.arange(pixels) + 0.5) / pixels - 0.5) * frame.side
         across, up = np.meshgrid(steps, -steps)
         rows, columns = self.grid.find_pixels(frame, across, up)
@@ -121,12 +93,12 @@ class Terrain:
 
     def _refuse(self, problem: str, expected: str, actual: str) -> ManifestError:
         return ManifestError(
-            f"{self.path} {problem}", expected=expected, actual=actual, fix="put a whole copy of the map in its place"
+            f"{self.path} {problem}", expected=expected, actual=actual, fix="replace it by an intact copy of the map"
         )
 
 
 def find_terrain(folder: Path) -> Terrain:
-    """The map in a folder, by its name."""
+    """Find the map in a folder by its file name."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     found = [match for match in map(NAME.fullmatch, names) if match]
     if len(found) != 1:
@@ -138,6 +110,27 @@ def find_terrain(folder: Path) -> Terrain:
         )
     density, west, east, south, north = map(int, found[0].groups())
     return Terrain(folder / found[0].string, density, west, east, south, north)
+
+
+def shade(
+    heights: FloatArray,
+    metres_east: ArrayLike,
+    metres_south: float,
+    azimuth: float,
+    altitude: float = 45.0,
+    exaggeration: float = 1.0,
+) -> FloatArray:
+    """Heights [H, W] in metres, north up → brightness [H, W] in 0..1.
+
+    Columns are `metres_east` apart (one number, or [H, 1] with one per row) and rows `metres_south`.
+    """
+    down, right = np.gradient(heights)
+    slope_east = exaggeration * right / np.asarray(metres_east)
+    slope_north = -exaggeration * down / metres_south
+    turn, rise = np.radians(azimuth), np.radians(altitude)
+    towards = np.cos(rise) * (slope_east * np.sin(turn) + slope_north * np.cos(turn))
+    lengths = np.sqrt(slope_east**2 + slope_north**2 + 1)
+    return np.asarray(np.maximum(np.sin(rise) - towards, 0) / lengths, np.float32)
 
 
 def _to_float(values: NDArray[np.float64]) -> FloatArray:

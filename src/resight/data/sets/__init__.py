@@ -1,4 +1,4 @@
-"""Data sets, one a file: the folder that holds them in, a Dataset with its truth out."""
+"""Data sets, one per file: the folder that holds one in, a Dataset with its ground truth out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,21 +11,21 @@ from resight.types import Dataset
 
 @dataclass(frozen=True)
 class Published:
-    """What the makers of a data set say of it, for `resight data check`; a source may have it as `published`."""
+    """What the makers of a data set published about it, for `resight data check`; a source's optional `published`."""
 
-    counts: Mapping[str, int]  # of "database", "queries", "labels", or whatever else the source can count
-    downloads: tuple[str, ...]  # what to fetch by hand, from where, and where it goes
+    counts: Mapping[str, int]  # by the names of resight.data.check.count: database, queries, labels, …
+    downloads: tuple[str, ...]  # what to download by hand, from where, and where to put it
     licence: str
     checksums: Mapping[str, str] = field(default_factory=dict)  # file below the root → "md5:…" or "sha256:…"
 
 
 class DataSource(Protocol):
     def load(self, root: Path) -> Dataset:
-        """The data set at `root`; images are named, not decoded."""
+        """Load the data set at `root`; images are listed, not decoded."""
 
 
 def find_root(root: Path, folder: str, content: str) -> Path:
-    """The data set's own folder, when `root` is the one that holds several: the one with `content` in it."""
+    """The data set's own folder: `root`, or `folder` below it if only that one has `content`."""
     return root if (root / content).exists() or not (root / folder / content).exists() else root / folder
 
 

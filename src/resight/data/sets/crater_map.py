@@ -1,16 +1,16 @@
 """Craters cut out of a map of a globe, by a catalogue (CSV), in; a Dataset of crops out.
 
-    root/map.png            the map in equal degrees: .png, .jpg or .tif; resight.data.maps.map_image says which kinds
-    root/craters.csv        lon, lat, diameter in km; resight.data.maps.crater_catalogue says which columns
-    root/query_map.png      another map of the same globe: other light, other camera (may be absent)
+    root/map.png            equirectangular map: .png, .jpg or .tif; resight.data.maps.map_image lists the kinds
+    root/craters.csv        lon, lat, diameter in km; resight.data.maps.crater_catalogue lists the columns
+    root/query_map.png      another map of the same globe: other light, other camera (optional)
 
-Each crater is an individual. The database has a crop of 2 and one of 3 times its diameter (`views`), as seen from
-straight above, so that craters are round at any latitude. With a query map, each crater is a query too, cut out of that
-map (`query_views`); positives are the database's crops of the same crater. Without one there are no queries.
+Each crater is an instance. The database has a crop of 2 and one of 3 times its diameter (`views`), as seen from
+straight above, so that craters are round at any latitude. With a query map, each crater is also a query, cut out of
+that map (`query_views`); its positives are the database's crops of the same crater. Without one there are no queries.
 
-Left out: craters of another size than asked for, craters that do not lie on the maps with all their crops, and craters
-whose smallest crop has less than `least_pixels` pixels of a map a side. The crops are PNG files, made once, below
-`crops`; nothing is written beside the data. A crop that is missing or broken is made again.
+Left out: craters outside the range of diameters, craters with a crop that leaves the maps, and craters whose smallest
+crop has less than `least_pixels` map pixels per side. The crops are PNG files, rendered once below `crops`, never
+beside the data. A missing or damaged crop is rendered again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from resight.data.image_cache import encode_png, is_intact, name_folder, write_images
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.image_cache import encode_png, is_whole, name_folder, write
 from resight.data.maps.map_image import MapImage, cut, open_map
 from resight.data.sets import Published
 from resight.errors import ManifestError, RecipeError
@@ -29,13 +29,13 @@ from resight.plugins import check_range
 from resight.types import Dataset, ImageRef, Judgement
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
-MAKING = 1  # counts up when the same settings make other crops
+RENDERING = 1  # increase when the same settings render different crops
 
 
 @dataclass(frozen=True)
 class Config:
-    map: Path = Path("map")  # below the root; without an ending, the first of SUFFIXES that is there
-    bounds: tuple[float, ...] = ()  # west, south, east, north; none: a GeoTIFF's own, else -180, -90, 180, 90
+    map: Path = Path("map")  # below the root; without a suffix, the first of SUFFIXES that exists
+    bounds: tuple[float, ...] = ()  # west, south, east, north; default: a GeoTIFF's own, else -180, -90, 180, 90
     catalogue: Path = Path("craters.csv")
     query_map: Path = Path("query_map")
     query_bounds: tuple[float, ...] = ()
@@ -44,15 +44,15 @@ class Config:
     query_views: tuple[float, ...] = (2.5,)
     smallest_km: float = 0.0
     largest_km: float = float("inf")
-    least_pixels: float = 32.0  # of a map, a side of a crater's smallest crop
-    craters: int = 0  # so many, chosen at random; 0: all
+    least_pixels: float = 32.0  # map pixels per side of a crater's smallest crop
+    craters: int = 0  # number to draw at random; 0: all
     seed: int = 0
     pixels: int = 256  # side of a crop's file
-    lon: str = ""  # columns of the catalogue; none named: by the known names
+    lon: str = ""  # columns of the catalogue; default: the usual names
     lat: str = ""
     diameter: str = ""
     id: str = ""
-    crops: Path | None = None  # folder for the crops' folder; None: resight in the user's cache directory
+    crops: Path | None = None  # parent of the folder with crops; None: resight in the user's cache directory
 
     def __post_init__(self) -> None:
         check_range("radius_km", self.radius_km, 1)
@@ -86,7 +86,7 @@ class CraterMapSource:
                 "a crater catalogue with lon, lat, diameter, e.g. Robbins (Moon 2019, Mars 2012), from the same "
                 "→ craters.csv",
             ),
-            licence="as the makers of map and catalogue say",
+            licence="see the makers of map and catalogue",
         )
 
     def load(self, root: Path) -> Dataset:
@@ -107,7 +107,7 @@ class CraterMapSource:
         database = [Crop("gallery", crater, view) for crater in chosen for view in config.views]
         queries = [Crop("query", crater, view) for crater in chosen for view in config.query_views] if second else []
         inputs = [path, root / config.catalogue, *([other] if other else [])]
-        folder = name_folder("crater_map", (MAKING, asdict(replace(config, crops=None))), inputs, config.crops)
+        folder = name_folder("crater_map", (RENDERING, asdict(replace(config, crops=None))), inputs, config.crops)
         drawn = (
             (
                 crop.locate(folder),
@@ -115,7 +115,7 @@ class CraterMapSource:
             )
             for crop, image in _list_missing(database, gallery, queries, second, folder)
         )
-        write(drawn, folder, "data.crops")
+        write_images(drawn, folder, "data.crops")
         return Dataset(
             f"crater_map, {len(chosen)} craters",
             tuple(crop.refer(folder) for crop in database),
@@ -141,10 +141,10 @@ class Crop:
         return folder / f"{self.role}_{quote(self.crater.id, safe='')}_{self.view:g}x.png"
 
     def refer(self, folder: Path) -> ImageRef:
-        # Not lat and lon: those are a place on the Earth to every other part.
-        place = {"crater_lat": self.crater.lat, "crater_lon": self.crater.lon, "diameter_km": self.crater.diameter}
+        # Not lat and lon: every other module takes those for a position on the Earth.
+        position = {"crater_lat": self.crater.lat, "crater_lon": self.crater.lon, "diameter_km": self.crater.diameter}
         about = {"label": self.crater.id, "view": f"{self.view:g}x"}
-        return ImageRef(self.id, self.locate(folder), attributes={**about, **place})
+        return ImageRef(self.id, self.locate(folder), attributes={**about, **position})
 
 
 def _find_map(root: Path, name: Path) -> Path | None:
@@ -155,7 +155,7 @@ def _find_map(root: Path, name: Path) -> Path | None:
 def _choose(
     craters: Sequence[Crater], gallery: MapImage, second: MapImage | None, config: Config, catalogue: Path
 ) -> list[Crater]:
-    """Craters that fit, in the catalogue's order."""
+    """Craters that meet the settings, in the catalogue's order."""
     fitting = [
         crater
         for crater in craters
@@ -187,7 +187,7 @@ def _list_missing(
 ) -> Iterator[tuple[Crop, MapImage]]:
     for crops, image in ((database, gallery), (queries, second)):
         for crop in crops:
-            if image is not None and not is_whole(crop.locate(folder)):
+            if image is not None and not is_intact(crop.locate(folder)):
                 yield crop, image
 
 
@@ -197,7 +197,7 @@ def _check_bounds(bounds: tuple[float, ...]) -> None:
     good = len(bounds) == 4 and all(map(np.isfinite, bounds))
     if not (good and bounds[0] < bounds[2] <= bounds[0] + 360 and -90 <= bounds[1] < bounds[3] <= 90):
         raise RecipeError(
-            "the bounds are no bounds of a map",
+            "the bounds cannot be those of a map",
             expected="west, south, east, north in degrees: west < east, at most 360 apart; -90 ≤ south < north ≤ 90",
             actual=", ".join(f"{value:g}" for value in bounds),
             fix="e.g. bounds = [-180, -90, 180, 90]",

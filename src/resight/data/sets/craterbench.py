@@ -5,15 +5,15 @@
     root/metadata/query_relevance.json  which craters a query shows: one to three of the gallery's
     root/images/gallery, root/images/query
 
-Positives: every gallery image of a crater that is relevant to the query. Only the lists are read: `resight data check`
-tells which images are missing. What the release does not describe is read under any of these names:
+Positives: every gallery image of a crater that is relevant to the query. Only the lists are read; `resight data check`
+lists missing images. The release leaves some names open, so the reader accepts any of these:
 
     queries         query_images, queries, query
     of a query      image_id, query_id or id;  path, image_path or file;  crater_id or query_crater_id
-    relevance       in the query, in test.json as ground_truth or relevance, or in query_relevance.json (alone, or below
-                    relevance, queries or query_relevance): a table or a list of items, by image or by crater; of each
-                    the ids themselves, or an item with them: relevant_crater_ids, relevant_ids, …, or any key with
-                    "relevan" or "filter" and without "raw" in it
+    relevance       in the query, in test.json as ground_truth or relevance, or in query_relevance.json (at the top, or
+                    below relevance, queries or query_relevance): a table or a list, by image or by crater; each entry
+                    is a list of ids, or holds one: relevant_crater_ids, relevant_ids, …, or any key that contains
+                    "relevan" or "filter" and not "raw"
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ RELEVANT = (
     *("relevant_crater_ids", "gallery_relevant_crater_ids", "gallery_relevant_ids", "filtered_relevant_ids"),
     *("filtered_crater_ids", "relevant_ids", "relevant"),
 )
-FIX = "`resight data check craterbench ROOT` tells what to download and where it goes"
+FIX = "`resight data check craterbench ROOT` lists what to download and where to put it"
 
 Relevance = Mapping[str, Sequence[str]]  # image or crater → craters of the gallery
 
@@ -91,7 +91,7 @@ def _judge(query: ImageRef, relevance: Relevance, views: Mapping[str, Mapping[st
     grades: dict[str, int] = {}
     for crater in relevance.get(query.id, relevance.get(own, (own,))):
         if crater not in views:
-            problem = f"{root}: the query {query.id!r} is said to show a crater that the gallery does not have"
+            problem = f"{root}: the query {query.id!r} shows a crater that the gallery does not have"
             raise ManifestError(problem, expected="crater ids of gallery_images", actual=repr(crater), fix=FIX)
         grades |= views[crater]
     return Judgement(grades)
@@ -100,7 +100,7 @@ def _judge(query: ImageRef, relevance: Relevance, views: Mapping[str, Mapping[st
 def _read_relevance(
     root: Path, table: Mapping[str, Any], items: Sequence[Any], queries: Sequence[ImageRef]
 ) -> Relevance:
-    """By image or by crater; from the first of the three places that has any."""
+    """By image or by crater, from the first of the three sources that has any."""
     inside = {ref.id: _take_ids(item, root, required=False) for item, ref in zip(items, queries, strict=True)}
     if any(inside.values()):
         return inside
@@ -119,7 +119,7 @@ def _read_relevance(
 
 
 def _take_ids(item: Any, where: Path, required: bool) -> list[str]:
-    """The ids of the relevant craters, out of the many shapes that they may have."""
+    """The ids of the relevant craters, from any of the accepted forms."""
     if isinstance(item, dict):
         known = [key for key in RELEVANT if key in item]
         likely = [k for k in item if ("relevan" in k or "filter" in k) and "raw" not in k and isinstance(item[k], list)]
@@ -127,7 +127,7 @@ def _take_ids(item: Any, where: Path, required: bool) -> list[str]:
             return []
         if not known and len(likely) != 1:
             expected = f"one of {', '.join(RELEVANT)}"
-            raise _refuse(where, "does not say which craters are relevant", expected, f"the keys {', '.join(item)}")
+            raise _refuse(where, "does not list the relevant craters", expected, f"the keys {', '.join(item)}")
         item = item[(known or likely)[0]]
     return [str(crater) for crater in _expect(item if isinstance(item, list) else [item], list, where, "ids")]
 
@@ -143,7 +143,7 @@ def _refer(item: Any, root: Path, where: Path) -> ImageRef:
 
 
 def _take(item: Any, names: Sequence[str], where: Path) -> Any:
-    """The value under the first of `names` that is there."""
+    """The value under the first of `names` that the item has."""
     for name in names if isinstance(item, dict) else ():
         if name in item:
             return item[name]

@@ -1,8 +1,8 @@
-"""Gardens Point Walking (QUT, Brisbane) in, a Dataset out: one campus walk three times.
+"""Gardens Point Walking (QUT, Brisbane; the same campus walk, three times) in, a Dataset out.
 
     root/day_left/Image000.jpg … Image199.jpg, root/day_right/…, root/night_right/…
 
-A frame shows the same place as the frame of the same number in another walk, `tolerance` frames more or less.
+A frame shows the same place as the frame with the same number in another walk, give or take `tolerance` frames.
 """
 
 import re
@@ -25,7 +25,7 @@ class Config:
 def build(config: Config) -> "GardensPointSource":
     if config.queries == config.database:
         raise RecipeError(
-            "a walk cannot be looked up in itself",
+            "a walk cannot be searched in itself",
             expected="two different walks",
             actual=f"queries and database are both {config.queries!r}",
             fix="choose two of day_left, day_right, night_right",
@@ -52,7 +52,7 @@ class GardensPointSource:
 
 
 def _list_frames(root: Path, walk: str) -> dict[int, ImageRef]:
-    """frame number → image, in order."""
+    """frame number → image, in order of name."""
     folder = root / walk
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     frames: dict[int, ImageRef] = {}
@@ -64,7 +64,7 @@ def _list_frames(root: Path, walk: str) -> dict[int, ImageRef]:
             )
     if not frames:
         raise ManifestError(
-            f"the walk {walk!r} is not there",
+            f"there is no walk {walk!r}",
             expected=f"frames such as {folder / 'Image000.jpg'}",
             actual="no frames in that folder" if folder.is_dir() else "no such folder",
             fix="give the folder that holds the walks, and a walk that it has",

@@ -1,14 +1,14 @@
-"""Google Landmarks v2 (train, clean, or clean without the landmarks of Oxford and Paris; retrieval) in, a Dataset out.
+"""Google Landmarks v2 (train, clean, RGLDv2-clean or retrieval) in, a Dataset out.
 
     root/train.csv                              id, url, landmark_id               which = "train"
-    root/train_clean.csv                        landmark_id, images (apart by spaces)      "clean", "rgldv2_clean"
+    root/train_clean.csv                        landmark_id, images (separated by spaces)   "clean", "rgldv2_clean"
     root/index.csv                              id                                         "retrieval"
     root/retrieval_solution_v2.1.csv            id, images, Usage: Public, Private or Ignored
     root/train/0/1/2/0123456789abcdef.jpg       folders are the first three letters of the id; index/ and test/ alike
 
 Weyand et al., CVPR 2020. RGLDv2-clean (CiDeR, Table A12) is the clean set without 18 landmarks that are in ROxford or
-RParis; resight/data/rgldv2_clean.csv has them. The training sets are databases with labels and no queries. The
-tables are streamed and images named, not looked up: `resight data check` tells which are missing.
+RParis; resight/data/rgldv2_clean.csv lists them. The training sets are databases with labels and no queries. Only the
+tables are read, line by line; `resight data check` lists missing images.
 """
 
 import csv
@@ -54,7 +54,7 @@ def build(config: Config) -> "Gldv2Source":
 
 
 def list_removed() -> tuple[Landmark, ...]:
-    """The landmarks that RGLDv2-clean lacks: Table A12, without its misaligned last column."""
+    """The landmarks that RGLDv2-clean leaves out: Table A12, without its misaligned last column."""
     text = resources.files("resight.data").joinpath("rgldv2_clean.csv").read_text(encoding="utf-8")
     return tuple(Landmark(row["gid"], int(row["images"]), row["name"]) for row in csv.DictReader(text.splitlines()))
 
@@ -90,7 +90,7 @@ class Gldv2Source:
         left_out = frozenset(landmark.gid for landmark in list_removed()) if which == "rgldv2_clean" else frozenset()
         labelled = _read_train(root / "train.csv") if which == "train" else _read_clean(root / "train_clean.csv")
         folders = _Folders(root / "train")
-        shared: dict[str, Mapping[str, str]] = {}  # one table a label rather than one an image
+        shared: dict[str, Mapping[str, str]] = {}  # one table per label rather than one per image
         database = tuple(
             ImageRef(id, folders.find(id), attributes=shared.setdefault(label, {"label": label}))
             for id, label in labelled
@@ -119,7 +119,7 @@ class Gldv2Source:
 
 
 class _Folders:
-    """The place of an image by its id. Millions of paths share their 4,096 folders."""
+    """The path of an image by its id; millions of paths share 4,096 folder objects."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -134,7 +134,7 @@ class _Folders:
 
 
 def _read_train(path: Path) -> Iterator[tuple[str, str]]:
-    """The id and label of each image; the address between them may hold commas, and is not used."""
+    """Yield the id and label of each image; the URL between them may contain commas and is not used."""
     for line, text in _read_lines(path, "id", "landmark_id"):
         id, _, rest = text.partition(",")
         yield _check_id(id, path, line), _check_label(rest.rpartition(",")[2], path, line)
@@ -165,13 +165,13 @@ def _read_solution(path: Path) -> Iterator[tuple[int, str, list[str], str]]:
 
 
 def _read_lines(path: Path, first: str, last: str) -> Iterator[tuple[int, str]]:
-    """The lines below the header, with their numbers. By hand: cells are longer than Python's csv takes."""
+    """Yield the lines below the header, with their numbers. Some cells are too long for Python's csv module."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             header = file.readline().strip().split(",")
             if (header[0], header[-1]) != (first, last):
                 expected = f"columns {first} … {last}" if first != last else f"a column {first}"
-                raise _refuse(f"{path}, line 1: another header", expected, ",".join(header)[:80])
+                raise _refuse(f"{path}, line 1: wrong header", expected, ",".join(header)[:80])
             for line, text in enumerate(file, start=2):
                 if text.strip():
                     yield line, text.strip()
@@ -188,10 +188,10 @@ def _check_id(text: str, path: Path, line: int) -> str:
 
 def _check_label(text: str, path: Path, line: int) -> str:
     if not (text.isascii() and text.isdigit()):
-        raise _refuse(f"{path}, line {line}: not a landmark's number", "digits", text[:80])
+        raise _refuse(f"{path}, line {line}: not the number of a landmark", "digits", text[:80])
     return text
 
 
 def _refuse(problem: str, expected: str, actual: str) -> ManifestError:
-    fix = "`resight data check gldv2 ROOT --set which=…` tells what to download and where it goes"
+    fix = "`resight data check gldv2 ROOT --set which=…` lists what to download and where to put it"
     return ManifestError(problem, expected=expected, actual=actual[:300], fix=fix)

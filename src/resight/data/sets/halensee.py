@@ -3,8 +3,8 @@
     root/images.csv             file, role (query or database), lat, lon, heading_deg
     root/query/*.jpg, root/database/*.jpg
 
-The same place is what was taken at most `metres` away, whichever way the camera looked; with `heading`, the cameras may
-also differ by at most so many degrees. A query that nothing in the database is so near to stays, as a query without
+Photos at most `metres` apart show the same place, in whatever direction the camera looked; with `heading`, the two
+directions may also differ by at most so many degrees. A query with no database photo that close stays, without
 positives.
 """
 
@@ -13,11 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from resight.data.sets import find_root
+from resight.data.spatial_index import LatLonIndex
 from resight.errors import ManifestError
-from resight.geodesy import metres_between, turn_between
 from resight.plugins import check_range
 from resight.types import Dataset, ImageRef, Judgement
 
@@ -28,7 +26,7 @@ COLUMNS = ("file", "role", "lat", "lon", "heading_deg")
 @dataclass(frozen=True)
 class Config:
     metres: float = 25.0
-    heading: float | None = None  # degrees that the cameras of the same place may differ by; None: any
+    heading: float | None = None  # degrees between two cameras at the same place; None: any
 
     def __post_init__(self) -> None:
         check_range("metres", self.metres, 0)
@@ -49,16 +47,12 @@ class HalenseeSource:
         photos = [_parse(row, number, root) for number, row in enumerate(_read_rows(root / TABLE), start=2)]
         database = tuple(ref for role, ref in photos if role == "database")
         queries = tuple(ref for role, ref in photos if role == "query")
-        lats, lons, headings = (
-            np.array([ref.attributes[name] for ref in database], np.float64) for name in ("lat", "lon", "heading")
-        )
+        index = LatLonIndex.of(database)
         judgements = {}
         for query in queries:
-            distances = metres_between(float(query.attributes["lat"]), float(query.attributes["lon"]), lats, lons)
-            same = distances <= self.config.metres
-            if self.config.heading is not None:
-                same &= turn_between(float(query.attributes["heading"]), headings) <= self.config.heading
-            judgements[query.id] = Judgement({database[row].id: 1 for row in np.flatnonzero(same)})
+            lat, lon, heading = (float(query.attributes[name]) for name in ("lat", "lon", "heading"))
+            same = index.within(lat, lon, self.config.metres, heading, self.config.heading)
+            judgements[query.id] = Judgement(dict.fromkeys(same, 1))
         return Dataset("halensee", database, queries, judgements)
 
 
@@ -70,12 +64,12 @@ def _read_rows(path: Path) -> Sequence[Mapping[str, str]]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise _refuse(f"{path} cannot be read", str(error)) from error
     if set(COLUMNS) - set(reader.fieldnames or ()) or not rows:
-        raise _refuse(f"{path} is not the table of the photos", f"{len(rows)} rows of {reader.fieldnames}")
+        raise _refuse(f"{path} is not the table of photos", f"{len(rows)} rows of {reader.fieldnames}")
     return rows
 
 
 def _parse(row: Mapping[str, str], line: int, root: Path) -> tuple[str, ImageRef]:
-    """The role and the reference of a photo."""
+    """The role of a photo, and its reference."""
     where = f"{root / TABLE}, line {line}"
     try:
         file, role, *numbers = (row[name] for name in COLUMNS)
@@ -92,4 +86,6 @@ def _parse(row: Mapping[str, str], line: int, root: Path) -> tuple[str, ImageRef
 
 def _refuse(problem: str, actual: str) -> ManifestError:
     expected = f"{TABLE} with {', '.join(COLUMNS)}, roles query and database, and the photos that it names"
-    return ManifestError(problem, expected=expected, actual=actual[:300], fix="give the folder that holds it, whole")
+    return ManifestError(
+        problem, expected=expected, actual=actual[:300], fix="give the folder that holds it, and unpack all of it"
+    )

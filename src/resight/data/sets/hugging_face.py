@@ -1,15 +1,15 @@
 """A Hugging Face data set on disk (saved by `datasets`, or parquet files) in, a Dataset out; no network.
 
-    root/dataset_dict.json, root/SPLIT/data-00000-of-00001.arrow    what save_to_disk makes of several splits
-    root/state.json, root/data-00000-of-00001.arrow                 and of one, which is called "train"
+    root/dataset_dict.json, root/SPLIT/data-00000-of-00001.arrow    save_to_disk of several splits
+    root/state.json, root/data-00000-of-00001.arrow                 save_to_disk of one split, here called "train"
     root/**/SPLIT-00000-of-00001.parquet                            files of the hub; the split is the name up to the -
     root/**/SPLIT/*.parquet
 
-With `split`, the splits are the values of that column instead. An image is a column of files' bytes, of paths (relative
-to the root), or of {bytes, path}, as the feature Image has it. Bytes are written once to files named after their
-content, below `images`. Positives: the images of the database's split with the query's label. Names of a ClassLabel
-are taken instead of its numbers. A query without a label has no positives. If both splits are the same, each image is
-a query, and ignored as an answer to itself.
+With `split`, that column names the split of each row instead. The image column holds the bytes of files, paths relative
+to the root, or {bytes, path}, as the feature Image stores it. Bytes are written once, below `images`, to files named by
+their hash. The positives of a query are the images with its label in the database's split; a query without a label has
+none. A ClassLabel gives its names instead of its numbers. If both splits are the same, each image is a query and is
+ignored in its own ranking.
 """
 
 import hashlib
@@ -23,25 +23,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from resight.data.maps.image_cache import write
+from resight.data.image_cache import write_images
 from resight.data.sets import Published
 from resight.errors import ManifestError
 from resight.files import cache_folder
 from resight.types import Dataset, ImageRef, Judgement
 
 ENDINGS = {b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"GIF8": "gif", b"BM": "bmp", b"II*\0": "tif", b"MM\0*": "tif"}
-ROWS = 64  # held at once: images are large
+BATCH_ROWS = 64  # small, since images are large
 
 
 @dataclass(frozen=True)
 class Config:
-    image: str = "image"  # columns
-    label: str = "label"  # "": none
-    id: str = ""  # none: split and row
-    split: str = ""
+    image: str = "image"  # name of the column
+    label: str = "label"  # name of the column; "": no labels
+    id: str = ""  # name of the column; "": the id is split/row
+    split: str = ""  # name of the column; "": files or folders name the split
     database_split: str = "train"
     query_split: str = "test"  # "": no queries
-    images: Path | None = None  # folder for the images' folder; None: resight in the user's cache directory
+    images: Path | None = None  # parent of the folder with images; None: resight in the user's cache directory
 
 
 def build(config: Config) -> "HuggingFaceSource":
@@ -57,7 +57,7 @@ class HuggingFaceSource:
         return Published(
             counts={},
             downloads=("the data set's parquet files: hf download OWNER/NAME --repo-type dataset --local-dir ROOT",),
-            licence="as the data set's card says",
+            licence="see the data set's card",
         )
 
     def load(self, root: Path) -> Dataset:
@@ -70,18 +70,18 @@ class HuggingFaceSource:
         for ref in database:
             if "label" in ref.attributes:
                 groups[str(ref.attributes["label"])][ref.id] = 1
-        itself = config.query_split == config.database_split
+        same_split = config.query_split == config.database_split
         return Dataset(
             root.absolute().name,
             tuple(database),
             tuple(queries),
-            {ref.id: _judge(ref, groups, itself) for ref in queries},
+            {ref.id: _judge(ref, groups, same_split) for ref in queries},
         )
 
 
-def _judge(query: ImageRef, groups: Mapping[str, Mapping[str, int]], itself: bool) -> Judgement:
+def _judge(query: ImageRef, groups: Mapping[str, Mapping[str, int]], same_split: bool) -> Judgement:
     grades = groups.get(str(query.attributes["label"]), {}) if "label" in query.attributes else {}
-    if itself:
+    if same_split:
         return Judgement({id: 1 for id in grades if id != query.id}, frozenset({query.id}))
     return Judgement(grades)
 
@@ -91,21 +91,19 @@ def _read_splits(root: Path, config: Config, wanted: tuple[str, ...]) -> dict[st
     seen: dict[str, set[str]] = {name: set() for name in wanted}
     counts: dict[str, int] = defaultdict(int)
     folder = (config.images or cache_folder()) / "hugging_face"
-    for file, of_file in _list_files(root):
-        if not config.split and of_file not in wanted:
-            counts[of_file] += 1
+    for file, file_split in _list_files(root):
+        if not config.split and file_split not in wanted:
+            counts[file_split] += 1
             continue
         for row in _read_rows(file, config):
-            split = str(row[config.split]) if config.split else of_file
+            split = str(row[config.split]) if config.split else file_split
             number = counts[split]
             counts[split] += 1
             if split not in wanted:
                 continue
             ref = _refer(row, f"{split}/{number}", config, root, folder, file)
             if ref.id in seen[split]:
-                raise _refuse(
-                    file, f"row {number} of {split!r} has an id that was there before", "ids, each once", ref.id
-                )
+                raise _refuse(file, f"row {number} of {split!r} repeats an id", "unique ids", ref.id)
             seen[split].add(ref.id)
             refs[split].append(ref)
     for name in wanted:
@@ -119,7 +117,7 @@ def _read_splits(root: Path, config: Config, wanted: tuple[str, ...]) -> dict[st
 
 
 def _list_files(root: Path) -> Iterator[tuple[Path, str]]:
-    """Files in order of name, and the split of each."""
+    """Yield files in order of name, each with its split."""
     for path in sorted([*root.glob("*.arrow"), *root.glob("*/*.arrow"), *root.rglob("*.parquet")]):
         below = path.relative_to(root)
         if any(part.startswith(".") for part in below.parts):
@@ -130,7 +128,7 @@ def _list_files(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _read_rows(path: Path, config: Config) -> Iterator[dict[str, Any]]:
-    """The rows of a file with the columns that are needed; labels by name."""
+    """Yield the rows of a file with the columns that the settings name; labels by name."""
     names = [name for name in (config.image, config.label, config.id, config.split) if name]
     try:
         for batch in _read_batches(path):
@@ -150,16 +148,16 @@ def _read_rows(path: Path, config: Config) -> Iterator[dict[str, Any]]:
 def _read_batches(path: Path) -> Iterator[Any]:
     if path.suffix == ".parquet":
         with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=ROWS)
+            yield from file.iter_batches(batch_size=BATCH_ROWS)
         return
     with pa.memory_map(str(path)) as source:
         for batch in pa.ipc.open_stream(source):
-            for start in range(0, len(batch), ROWS):
-                yield batch.slice(start, ROWS)
+            for start in range(0, len(batch), BATCH_ROWS):
+                yield batch.slice(start, BATCH_ROWS)
 
 
 def _read_label_names(schema: Any, column: str) -> list[str]:
-    """The names of a ClassLabel, out of what `datasets` writes into the schema; none for another column."""
+    """The names of a ClassLabel, from the metadata that `datasets` writes into the schema; [] for other columns."""
     try:
         about = json.loads((schema.metadata or {})[b"huggingface"])
         return [str(name) for name in about["info"]["features"][column]["names"]]
@@ -173,21 +171,21 @@ def _refer(row: Mapping[str, Any], name: str, config: Config, root: Path, folder
     value = row[config.image]
     data, path = (value.get("bytes"), value.get("path")) if isinstance(value, dict) else (value, value)
     if isinstance(data, bytes):
-        place = _keep(data, folder)
+        file_path = _store(data, folder)
     elif isinstance(path, str) and path:
-        place = root / path
+        file_path = root / path
     else:
         raise _refuse(file, f"{name} has no image", f"bytes or a path in {config.image!r}", f"{value!r:.100}")
-    return ImageRef(id, place, attributes={} if label is None else {"label": str(label)})
+    return ImageRef(id, file_path, attributes={} if label is None else {"label": str(label)})
 
 
-def _keep(data: bytes, folder: Path) -> Path:
-    """The file with these bytes; written where it is not there yet."""
+def _store(data: bytes, folder: Path) -> Path:
+    """The file with these bytes, written unless it exists already."""
     digest = hashlib.sha256(data).hexdigest()
     ending = next((ending for start, ending in ENDINGS.items() if data.startswith(start)), "img")
     path = folder / digest[:2] / f"{digest}.{'webp' if data[8:12] == b'WEBP' else ending}"
     if not (path.is_file() and path.stat().st_size == len(data)):
-        write([(path, data)], folder, "data.images")
+        write_images([(path, data)], folder, "data.images")
     return path
 
 

@@ -1,15 +1,15 @@
 """ILIAS (Instance-Level Image retrieval At Scale, Kordopatis-Zilos et al., CVPR 2025) in, a Dataset out.
 
-    root/ilias_core/INSTANCE/query/Q000_00.jpg  with Q000_00_bbox.txt beside it: x y width height, one box a line
+    root/ilias_core/INSTANCE/query/Q000_00.jpg  with Q000_00_bbox.txt beside it: x y width height, one box per line
     root/ilias_core/INSTANCE/pos/P000_00.jpg    with P000_00_bbox.txt
-    root/image_ids/image_query_ids.txt          an id a line, such as INSTANCE/query/Q000_00.jpg      (may be absent)
-    root/image_ids/positive_ids.txt             an id, the object's share of the image, the clutter   (may be absent)
+    root/image_ids/image_query_ids.txt          one id per line: INSTANCE/query/Q000_00.jpg           (optional)
+    root/image_ids/positive_ids.txt             id, the object's share of the image, clutter          (optional)
 
-Where the lists are there, they say which images count and in which order; else every image of the folders does.
-Positives are those of the query's instance. The box of an image with several is the one around all of them. Without
-`distractors` the database is the core: 4,715 positives. `distractors` is a folder of images, which is walked, or a list
-of files, one a line (may be .gz), relative to the list's folder: unpack the shards of YFCC100M that are to be searched.
-Lists are read, images are not: `resight data check` tells which are missing.
+The lists give the images and their order; without them, every image of the folders is taken. The positives of a query
+are those of its instance. An image with several boxes gets the box around all of them. Without `distractors` the
+database is the core: 4,715 positives. `distractors` is a folder of images, or a list of files, one per line (may be
+.gz), relative to the list's folder: unpack those shards of YFCC100M that you want to search. Only the lists are read;
+`resight data check` lists missing images.
 """
 
 from collections import defaultdict
@@ -25,12 +25,12 @@ from resight.types import Attribute, Box, Dataset, ImageRef, Judgement
 
 CORE = "ilias_core"
 LISTS = {"query": "image_query_ids.txt", "pos": "positive_ids.txt"}
-FIX = "`resight data check ilias ROOT` tells what to download and where it goes"
+FIX = "`resight data check ilias ROOT` lists what to download and where to put it"
 
 
 @dataclass(frozen=True)
 class Config:
-    query_box: bool = False  # a query is its box; else the whole image, as the makers measure
+    query_box: bool = False  # crop queries to their box; the published protocol takes the whole image
     distractors: Path | None = None  # relative to the data set's folder
 
 
@@ -52,15 +52,15 @@ class IliasSource:
                 "image_ids/image_query_ids.txt and image_ids/positive_ids.txt of the same, to ROOT/image_ids/",
                 *((shards,) if self.config.distractors else ()),
             ),
-            licence="CC BY 4.0 for the makers' own photos; the others as their sources say",
+            licence="CC BY 4.0 for the makers' own photos; for the others see their sources",
         )
 
     def load(self, root: Path) -> Dataset:
         root = find_root(root, "ilias", CORE)
         queries = [_refer(id, about, root, self.config.query_box) for id, about in _list_images(root, "query")]
         positives = [_refer(id, about, root, False) for id, about in _list_images(root, "pos")]
-        place = root / self.config.distractors if self.config.distractors else None
-        distractors, skipped = list_distractors(place, FIX)
+        source = root / self.config.distractors if self.config.distractors else None
+        distractors, skipped = list_distractors(source, FIX)
         return Dataset(
             f"ilias + {len(distractors):,} distractors" if distractors else "ilias core",
             (*positives, *distractors),
@@ -88,7 +88,7 @@ def _judge(queries: list[ImageRef], positives: list[ImageRef], root: Path) -> di
 
 
 def _list_images(root: Path, part: str) -> Iterator[tuple[str, dict[str, Attribute]]]:
-    """Ids and what the list says of them; by the folders where there is no list."""
+    """Yield ids and the attributes in the list; without a list, the ids of all images in the folders."""
     path = root / "image_ids" / LISTS[part]
     lines = list(read_lines(path, FIX)) if path.is_file() else None
     if lines is None:
@@ -101,23 +101,23 @@ def _list_images(root: Path, part: str) -> Iterator[tuple[str, dict[str, Attribu
         raise _refuse(root, f"there are no images of {part}", f"{CORE}/INSTANCE/{part}/*.jpg, or {path}", "none")
     seen: set[str] = set()
     for number, (id, about) in enumerate(found):
-        place = f"{path}, line {lines[number][0]}" if lines else str(root / CORE / id)
+        where = f"{path}, line {lines[number][0]}" if lines else str(root / CORE / id)
         parts = Path(id).parts
         if len(parts) != 3 or parts[1] != part or ".." in parts or id in seen:
-            raise _refuse(place, "not an id, or one that was there before", f"INSTANCE/{part}/NAME.jpg", id)
+            raise _refuse(where, "not an id, or a repeated one", f"INSTANCE/{part}/NAME.jpg", id)
         seen.add(id)
-        yield id, _parse_about(about, place) if part == "pos" else {}
+        yield id, _parse_about(about, where) if part == "pos" else {}
 
 
-def _parse_about(text: str, place: str) -> dict[str, Attribute]:
-    """The share of the image that the object takes, and how cluttered the image is."""
+def _parse_about(text: str, where: str) -> dict[str, Attribute]:
+    """The object's share of the image, and the image's clutter."""
     if not text.strip():
         return {}
     try:
         scale, clutter = text.split(",")
         return {"scale": float(scale), "clutter": int(clutter)}
     except ValueError as error:
-        raise _refuse(place, "the line cannot be read", "id,scale,clutter", text) from error
+        raise _refuse(where, "the line cannot be read", "id,scale,clutter", text) from error
 
 
 def _refer(id: str, about: dict[str, Attribute], root: Path, boxed: bool) -> ImageRef:
@@ -130,5 +130,5 @@ def _find_box(image: Path) -> Box | None:
     return surround(boxes) if boxes else None
 
 
-def _refuse(place: Path | str, problem: str, expected: str, actual: str) -> ManifestError:
-    return ManifestError(f"{place}: {problem}", expected=expected, actual=actual[:300], fix=FIX)
+def _refuse(where: Path | str, problem: str, expected: str, actual: str) -> ManifestError:
+    return ManifestError(f"{where}: {problem}", expected=expected, actual=actual[:300], fix=FIX)

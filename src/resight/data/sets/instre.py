@@ -1,18 +1,19 @@
 """INSTRE (Wang and Jiang 2015), with the queries of Iscen et al. (CVPR 2017) or drawn here, in, a Dataset out.
 
-    root/INSTRE-S1/CLASS/*.jpg, root/INSTRE-S2/…    one object an image; beside each, a .txt with its box: x y w h
+    root/INSTRE-S1/CLASS/*.jpg, root/INSTRE-S2/…    one object per image; beside each, a .txt with its box: x y w h
     root/INSTRE-M/CLASS/*.jpg                       two objects; the .txt has two lines, for [a] and then for [b]
     root/gnd_instre.mat                             imlist, qimlist; gnd: for each query ok and bbx
 
-`ok` counts the positives in imlist from 1. A file gnd_instre.json with the same three names serves as well. A query is
-its box. Published readers disagree on whether bbx is x0 y0 x1 y1 or x y w h: it is taken as the former, unless the text
-beside the query has the same four numbers, which are x y w h.
+`ok` numbers the positives in imlist from 1. A file gnd_instre.json with the same three names works as well. A query is
+cropped to its box. Published readers disagree on whether bbx is x0 y0 x1 y1 or x y w h: it is read as the former,
+unless the text beside the query has the same four numbers, which are x y w h.
 
-Boxes of positives come from the texts: of an image of INSTRE-M the line of the query's object (by the letter behind the
-number of its class: 01a, 01b), or the box around both where the query shows both.
+Boxes of positives come from the texts. For an image of INSTRE-M it is the line of the query's object (by the letter
+after the number of its class: 01a, 01b), or the box around both if the query shows both.
 
-Without that truth, `queries_per_class` images of each class are drawn as queries, and positives are the images of the
-same class, and for INSTRE-S1 those of INSTRE-M with the same number: not the published protocol, and named so.
+Without that ground truth, `queries_per_class` images of each class are drawn as queries. Their positives are the images
+of the same class, and for INSTRE-S1 also those of INSTRE-M with the same number. This is not the published protocol,
+and the name of the Dataset states it.
 """
 
 import re
@@ -34,12 +35,12 @@ from resight.types import Box, Dataset, ImageRef, Judgement
 SUBSETS = ("INSTRE-S1", "INSTRE-S2", "INSTRE-M")
 TRUTHS = ("gnd_instre.mat", "gnd_INSTRE.mat", "gnd_instre.json", "gnd_INSTRE.json")
 CLASS = re.compile(r"(\d+)([ab]?)")
-FIX = "`resight data check instre ROOT` tells what to download and where it goes"
+FIX = "`resight data check instre ROOT` lists what to download and where to put it"
 
 
 @dataclass(frozen=True)
 class Config:
-    queries_per_class: int = 5  # of those drawn here
+    queries_per_class: int = 5  # if no ground truth is found
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -63,7 +64,7 @@ class InstreSource:
                 "and so on",
                 "gnd_instre.mat of the same, to ROOT/",
             ),
-            licence="for research, as the makers' page says",
+            licence="for research; see the makers' page",
         )
 
     def load(self, root: Path) -> Dataset:
@@ -78,21 +79,23 @@ def _load_published(root: Path, path: Path) -> Dataset:
     tables = truth.get("gnd")
     if not isinstance(tables, list) or len(tables) != len(queries):
         found = f"{len(tables)} of them" if isinstance(tables, list) else type(tables).__name__
-        raise _refuse(path, "'gnd' does not fit 'qimlist'", f"{len(queries)} tables, one a query", found)
-    texts = Texts(root)
+        raise _refuse(path, "'gnd' does not match 'qimlist'", f"{len(queries)} tables, one per query", found)
+    texts = BoxTexts(root)
     judgements: dict[str, Judgement] = {}
     refs = []
     for query, table in zip(queries, tables, strict=True):
         try:
-            places = [int(place) for place in np.asarray(table["ok"]).ravel()]
+            numbers = [int(number) for number in np.asarray(table["ok"]).ravel()]
             box = _choose_box([float(value) for value in np.asarray(table["bbx"]).ravel()], texts.read(query))
         except (KeyError, TypeError, ValueError) as error:
-            raise _refuse(path, f"{query!r} has no truth", "ok: places; bbx: four numbers", f"{table!r}") from error
-        if not all(1 <= place <= len(names) for place in places):
-            expected = f"places in imlist, 1 to {len(names)}"
-            raise _refuse(path, f"'ok' of {query!r} is out of range", expected, f"{min(places)} to {max(places)}")
+            raise _refuse(
+                path, f"{query!r} has no truth", "ok: numbers of images; bbx: four numbers", f"{table!r}"
+            ) from error
+        if not all(1 <= number <= len(names) for number in numbers):
+            expected = f"numbers of images in imlist, 1 to {len(names)}"
+            raise _refuse(path, f"'ok' of {query!r} is out of range", expected, f"{min(numbers)} to {max(numbers)}")
         refs.append(_refer(query, root, box))
-        judgements[query] = _judge(query, [names[place - 1] for place in places], texts)
+        judgements[query] = _judge(query, [names[number - 1] for number in numbers], texts)
     return Dataset("instre", tuple(_refer(name, root) for name in names), tuple(refs), judgements)
 
 
@@ -107,7 +110,9 @@ def _load_drawn(root: Path, config: Config) -> Dataset:
         if folder.is_dir()
     }
     if not any(classes.values()):
-        raise _refuse(root, "has neither the truth nor the images", f"{TRUTHS[0]}, or {', '.join(SUBSETS)}", "neither")
+        raise _refuse(
+            root, "has neither the ground truth nor the images", f"{TRUTHS[0]}, or {', '.join(SUBSETS)}", "neither"
+        )
     rng = np.random.default_rng(config.seed)
     queries = [
         files[row]
@@ -119,7 +124,7 @@ def _load_drawn(root: Path, config: Config) -> Dataset:
     groups: dict[str, list[str]] = defaultdict(list)
     for name in database:
         groups[_name_class(name)].append(name)
-    texts = Texts(root)
+    texts = BoxTexts(root)
     judgements = {}
     for query in queries:
         number, letter = _parse_class(query)
@@ -134,8 +139,8 @@ def _load_drawn(root: Path, config: Config) -> Dataset:
     )
 
 
-class Texts:
-    """The boxes beside the images, each text read once."""
+class BoxTexts:
+    """The boxes in the texts beside the images; each text is read once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -147,13 +152,13 @@ class Texts:
         return self._boxes[name]
 
 
-def _judge(query: str, positives: Sequence[str], texts: Texts) -> Judgement:
+def _judge(query: str, positives: Sequence[str], texts: BoxTexts) -> Judgement:
     boxes = {name: _find_box(query, texts.read(name)) for name in positives}
     return Judgement(dict.fromkeys(positives, 1), boxes={name: box for name, box in boxes.items() if box is not None})
 
 
 def _find_box(query: str, boxes: Sequence[Box]) -> Box | None:
-    """Where the query's object is in a positive; None: the text is absent."""
+    """The box of the query's object in a positive; None if there is no text."""
     _, letter = _parse_class(query)
     if len(boxes) == 2 and letter:
         return boxes["ab".index(letter)]
@@ -170,13 +175,13 @@ def _choose_box(numbers: Sequence[float], beside: Sequence[Box]) -> Box:
 
 
 def _name_class(name: str) -> str:
-    """What the images of one class share; that of INSTRE-M is found by its number too."""
+    """A name that all images of a class share; for INSTRE-M it is the class's number."""
     subset, folder, *_ = Path(name).parts
     return f"{subset} {_parse_class(name)[0]}" if subset == "INSTRE-M" else f"{subset} {folder}"
 
 
 def _parse_class(name: str) -> tuple[str, str]:
-    """Number and letter of a class; the letter only where it tells the objects of INSTRE-M apart."""
+    """Number and letter of a class; the letter only for INSTRE-S1, where it names an object of INSTRE-M."""
     found = CLASS.match(Path(name).parent.name)
     if not found:
         return Path(name).parent.name, ""

@@ -1,18 +1,18 @@
 """Craters of the Moon under other light (heights GLD100, catalogue of Head et al.) in, a Dataset out.
 
-    root/terrain_32ppd_lon0-180_lat-60-60.png   heights; resight.data.maps.terrain says how the name is read
+    root/terrain_32ppd_lon0-180_lat-60-60.png   heights; resight.data.maps.terrain explains the name
     root/HeadCraters.csv                        Lon, Lat, Diam_km, in degrees and kilometres
 
-Each crater is an individual. Its gallery images are crops of 2 and 3 times its diameter, hillshaded from one azimuth;
-its query is a crop of another scale, off its centre, under another light. Positives: its gallery crops. This is not
-CraterBench-R, which has photographs from orbit; no figure here is one of that benchmark.
+Each crater is an instance. Its gallery images are crops of 2 and 3 times its diameter, hillshaded from one azimuth; its
+query is a crop at another scale, off centre, under another light. Positives: its gallery crops. This is not
+CraterBench-R, which has photographs from orbit; do not compare figures with that benchmark.
 
-Scale and centre of the queries vary so much that the set is as hard as it was in the first figures for it, of
+The default scales and shifts of the queries make the set as hard as in its first published figures, for
 EfficientNet-lite2, block 15, 224 pixels. R@1 and mAP of one mean-pooled vector: .227 and .199 (here .223 and .198);
-of late interaction of all 49 tokens: .767 and .567 (here .754 and .575). These two methods alone set the defaults.
+of late interaction of all 49 tokens: .767 and .567 (here .754 and .575). Only these two methods set the defaults.
 
-The crops are PNG files, made once, in `crops`/moon-<digest of the settings and of the input's size and date>. Nothing
-is written beside the data. A crop that is missing or broken is made again.
+The crops are PNG files, rendered once into `crops`/moon-<digest of the settings and of the input's size and date>,
+never beside the data. A missing or damaged crop is rendered again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from resight.data.image_cache import encode_png, is_intact, name_folder, write_images
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.image_cache import encode_png, is_whole, name_folder, write
 from resight.data.maps.map_image import Frame
 from resight.data.maps.terrain import MOON_RADIUS, Light, Terrain, find_terrain
 from resight.data.sets import find_root
@@ -32,7 +32,7 @@ from resight.types import Attribute, Dataset, ImageRef, Judgement
 
 CATALOGUE = "HeadCraters.csv"
 COLUMNS = ("Lon", "Lat", "Diam_km")
-MAKING = 1  # counts up when the same settings make other crops
+RENDERING = 1  # increase when the same settings render different crops
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class Config:
     craters: int = 700
     smallest_km: float = 20.0
     largest_km: float = 90.0
-    seed: int = 0  # of the choice of craters and of the queries' scale and centre
+    seed: int = 0  # for the choice of craters and the queries' scale and centre
     views: tuple[float, ...] = (2.0, 3.0)  # sides of the gallery crops, in diameters
     azimuth: float = 270.0  # of the gallery's light, degrees clockwise from north
     query_azimuths: tuple[float, ...] = (315.0, 0.0, 45.0)  # each for an equal share of the queries
-    query_smallest: float = 1.6  # sides of the query crops, in diameters: evenly spread between the two
+    query_smallest: float = 1.6  # sides of the query crops, in diameters: uniform between the two
     query_largest: float = 3.6
-    query_shift: float = 0.65  # at most so far off the crater's centre, east and north each, in diameters
+    query_shift: float = 0.65  # largest shift from the crater's centre, east and north each, in diameters
     altitude: float = 45.0  # of the light above the horizon, degrees
     exaggeration: float = 1.0  # of heights
     pixels: int = 256  # side of a crop's file
-    crops: Path | None = None  # folder for the crops' folder; None: resight in the user's cache directory
+    crops: Path | None = None  # parent of the folder with crops; None: resight in the user's cache directory
 
     def __post_init__(self) -> None:
         check_range("craters", self.craters, 1)
@@ -83,7 +83,7 @@ class MoonSource:
         gallery = [_view(crater, view, self.config) for crater in chosen for view in self.config.views]
         queries = _vary(chosen, self.config, rng)
         settings = asdict(replace(self.config, crops=None))
-        folder = name_folder("moon", (MAKING, settings), [terrain.path, root / CATALOGUE], self.config.crops)
+        folder = name_folder("moon", (RENDERING, settings), [terrain.path, root / CATALOGUE], self.config.crops)
         make_crops([*gallery, *queries], terrain, folder, self.config.pixels)
         judgements = {
             f"query/{crater.id}": Judgement({f"gallery/{crater.id}_{view:g}x": 1 for view in self.config.views})
@@ -106,26 +106,26 @@ class Crop:
     about: Mapping[str, Attribute]
 
     def refer(self, folder: Path) -> ImageRef:
-        # Not lat and lon: those are a place on the Earth to every other part.
-        place = {"crater_lat": self.crater.lat, "crater_lon": self.crater.lon, "diameter_km": self.crater.diameter}
-        return ImageRef(self.id, self.locate(folder), attributes={"label": self.crater.id, **self.about, **place})
+        # Not lat and lon: every other module takes those for a position on the Earth.
+        position = {"crater_lat": self.crater.lat, "crater_lon": self.crater.lon, "diameter_km": self.crater.diameter}
+        return ImageRef(self.id, self.locate(folder), attributes={"label": self.crater.id, **self.about, **position})
 
     def locate(self, folder: Path) -> Path:
         return folder / f"{self.id.replace('/', '_')}.png"
 
 
 def make_crops(crops: Sequence[Crop], terrain: Terrain, folder: Path, pixels: int) -> None:
-    """Every crop as a file in `folder`; what is there and whole stays."""
-    missing = [crop for crop in crops if not is_whole(crop.locate(folder))]
+    """Render every crop that `folder` does not hold intact."""
+    missing = [crop for crop in crops if not is_intact(crop.locate(folder))]
     if not missing:
         return
     heights = terrain.read_heights()
     drawn = ((crop, terrain.cut(heights, crop.frame, crop.light, pixels)) for crop in missing)
-    write(((crop.locate(folder), encode_png(image)) for crop, image in drawn), folder, "data.crops")
+    write_images(((crop.locate(folder), encode_png(image)) for crop, image in drawn), folder, "data.crops")
 
 
 def _choose(craters: Sequence[Crater], terrain: Terrain, config: Config, rng: np.random.Generator) -> list[Crater]:
-    """Craters all of whose crops lie on the map, wherever their query falls, in random order."""
+    """Craters in random order whose crops all lie on the map, however the query is shifted."""
     widest = max(*config.views, config.query_largest + 2 * config.query_shift)
     fitting = [
         crater
@@ -151,7 +151,7 @@ def _view(crater: Crater, view: float, config: Config) -> Crop:
 
 
 def _vary(craters: Sequence[Crater], config: Config, rng: np.random.Generator) -> list[Crop]:
-    """One query a crater. What is drawn does not depend on the settings, so that they can be compared."""
+    """One query per crater. The random draws do not depend on the settings, so that settings can be compared."""
     queries = []
     for number, (crater, draws) in enumerate(zip(craters, rng.random((len(craters), 3)), strict=True)):
         azimuth = config.query_azimuths[number % len(config.query_azimuths)]

@@ -1,24 +1,19 @@
-"""The tables of one side (query or database) of a city of MSLS in, its Photos out, in order (`read_side`).
+"""Mapillary Street-Level Sequences (Warburg et al., CVPR 2020) in, a Dataset of the same places out.
 
-    raw.csv             key, lon, lat; ca (heading), captured_at, pano          may be absent where the next is there
-    postprocessed.csv   key, easting, northing; night, view_direction           may be absent where raw.csv is there
-    seq_info.csv        key; sequence_key (or sequence_id), frame_number        may be absent
-    subtask_index.csv   key, and a column a subtask: True where an image takes part; absent: all of them do
+    root/train_val/CITY/query/, root/train_val/CITY/database/, root/test/CITY/…
 
-The tables are joined by key. What cannot be read is refused with its line.
+    images/KEY.jpg
+    raw.csv             key, lon, lat; ca (heading), captured_at, pano          optional if the next exists
+    postprocessed.csv   key, easting, northing; night, view_direction           optional if raw.csv exists
+    seq_info.csv        key; sequence_key (or sequence_id), frame_number        optional
+    subtask_index.csv   key, and one column per subtask: True if the image belongs to it; without it all images do
 
-Mapillary Street-Level Sequences (Warburg et al., CVPR 2020) in, a Dataset of the same places out.
-
-    root/train_val/CITY/query/      raw.csv (key, lon, lat, ca, pano), postprocessed.csv (key, easting, northing, night,
-    root/train_val/CITY/database/   view_direction, …), seq_info.csv (key, sequence_key, frame_number),
-    root/test/CITY/…                subtask_index.csv (key, all, s2w, …), images/KEY.jpg
-
-The same place is what was taken at most `radius` metres away, in the plane of easting and northing, or by great circles
-where a city has lon and lat alone. With `heading`, the cameras may also differ by at most so many degrees. As the
-makers do it: panoramas are left out; queries without a positive are left out; the split "val" takes the images that
-subtask_index.csv marks for `subtask`, "train" takes all of them where the subtask is "all"; a city without queries or
-without images for the subtask is left out. The cities of the test split come without positions. Only the tables are
-read: `resight data check` tells which images are missing.
+The tables are joined by key. Photos at most `radius` metres apart show the same place, measured in the plane of easting
+and northing, or by great circle if a city has only lon and lat. With `heading`, the directions of the two cameras may
+also differ by at most so many degrees. As in the published protocol: panoramas and queries without a positive are left
+out; the split "val" takes the images that subtask_index.csv marks for `subtask`, and "train" takes all images if the
+subtask is "all"; a city without queries or without images for the subtask is left out. The cities of the test split
+come without positions. Only the tables are read; `resight data check` lists missing images.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,111 +24,11 @@ from typing import Literal
 import numpy as np
 
 from resight.data.sets import Published, find_root
-from resight.data.spatial_index import Places, Points
+from resight.data.spatial_index import LatLonIndex, PlaneIndex
 from resight.data.truth_tables import read_table
 from resight.errors import ManifestError, RecipeError
 from resight.plugins import check_range
 from resight.types import Attribute, Dataset, ImageRef, Judgement
-
-TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
-FIX = "`resight data check msls ROOT` tells what to download and where it goes"
-TEXTS = {"sequence": ("sequence_key", "sequence_id"), "view": ("view_direction",), "captured_at": ("captured_at",)}
-
-
-@dataclass(frozen=True)
-class Photo:
-    ref: ImageRef
-    point: tuple[float, float] | None  # easting and northing, metres
-    heading: float  # degrees; NaN: not known
-
-
-@dataclass(frozen=True)
-class Row:
-    cells: Mapping[str, str]
-    place: str  # file and line, for messages
-
-
-def read_side(folder: Path, subtask: str | None, panoramas: bool) -> list[Photo]:
-    """The photos that take part in `subtask` (None: whatever the table of subtasks says), with or without panoramas."""
-    raw = _read_rows(folder / "raw.csv", ("lon", "lat"), required=False)
-    post = _read_rows(folder / "postprocessed.csv", ("easting", "northing"), required=not raw)
-    sequences = _read_rows(folder / "seq_info.csv", (), required=False)
-    marks = _read_rows(folder / "subtask_index.csv", (subtask,), required=subtask != "all") if subtask else {}
-    city, side, images = folder.parent.name, folder.name, folder / "images"
-    photos = []
-    for key, row in (post or raw).items():
-        for name, table in (("raw.csv", raw), ("subtask_index.csv", marks)):
-            if table and key not in table:
-                raise _refuse(row.place, f"{key!r} is not in {name}", "the same images in all tables", key)
-        if subtask and marks and not _parse_truth(marks[key], subtask):
-            continue
-        about = raw.get(key, row)
-        if not panoramas and "pano" in about.cells and _parse_truth(about, "pano"):
-            continue
-        more = sequences[key].cells if key in sequences else {}
-        attributes, point = _parse(Row({**about.cells, **row.cells, **more}, row.place))
-        ref = ImageRef(f"{city}/{side}/{key}", images / f"{key}.jpg", attributes={"city": city, **attributes})
-        photos.append(Photo(ref, point, float(attributes.get("heading", np.nan))))
-    return photos
-
-
-def _parse(row: Row) -> tuple[dict[str, Attribute], tuple[float, float] | None]:
-    """What is known of a photo, and its easting and northing."""
-    attributes: dict[str, Attribute] = {}
-    for name, column, limit in (("lat", "lat", 90), ("lon", "lon", 180), ("heading", "ca", 360)):
-        if row.cells.get(column, "").strip():
-            attributes[name] = _parse_number(row, column, limit)
-    if "night" in row.cells:
-        attributes["night"] = _parse_truth(row, "night")
-    if "frame_number" in row.cells:
-        attributes["frame"] = int(_parse_number(row, "frame_number"))
-    for name, columns in TEXTS.items():
-        value = next((row.cells[column] for column in columns if row.cells.get(column)), "")
-        if value:
-            attributes[name] = value
-    point = None
-    if "easting" in row.cells:
-        point = _parse_number(row, "easting"), _parse_number(row, "northing")
-    elif not {"lat", "lon"} <= attributes.keys():
-        raise _refuse(row.place, "there is no position", "lat and lon, or easting and northing", "neither")
-    return attributes, point
-
-
-def _read_rows(path: Path, columns: Sequence[str], required: bool) -> dict[str, Row]:
-    """Rows by key; none where the file is neither there nor required."""
-    if not required and not path.exists():
-        return {}
-    rows: dict[str, Row] = {}
-    file = str(path)
-    for line, cells in read_table(path, ("key", *columns), FIX):
-        key, place = cells["key"].strip(), f"{file}, line {line}"
-        if not key or key in rows or "/" in key or "\\" in key:
-            raise _refuse(place, "the key cannot be used", "the name of an image's file, each once", repr(key))
-        rows[key] = Row(cells, place)
-    return rows
-
-
-def _parse_number(row: Row, column: str, limit: float = np.inf) -> float:
-    try:
-        value = float(row.cells[column])
-    except ValueError:
-        value = np.nan
-    if not (np.isfinite(value) and abs(value) <= limit):
-        expected = "a number" if limit == np.inf else f"{-limit:g} to {limit:g}"
-        raise _refuse(row.place, f"{column} cannot be read", expected, repr(row.cells[column]))
-    return value
-
-
-def _parse_truth(row: Row, column: str) -> bool:
-    value = TRUTHS.get(row.cells[column].strip().lower())
-    if value is None:
-        raise _refuse(row.place, f"{column} cannot be read", "True or False", repr(row.cells[column]))
-    return value
-
-
-def _refuse(place: str, problem: str, expected: str, actual: str) -> ManifestError:
-    return ManifestError(f"{place}: {problem}", expected=expected, actual=actual[:300], fix=FIX)
-
 
 CITIES = {
     "train": (
@@ -144,18 +39,21 @@ CITIES = {
     "val": ("cph", "sf"),
     "test": ("miami", "athens", "buenosaires", "stockholm", "bengaluru", "kampala"),
 }
+TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+TEXTS = {"sequence": ("sequence_key", "sequence_id"), "view": ("view_direction",), "captured_at": ("captured_at",)}
+FIX = "`resight data check msls ROOT` lists what to download and where to put it"
 
 
 @dataclass(frozen=True)
 class Config:
-    cities: tuple[str, ...] = ()  # none named: all of the split
+    cities: tuple[str, ...] = ()  # default: all of the split
     split: Literal["train", "val", "test"] = "val"
     radius: float = 25.0  # metres
-    heading: float | None = None  # degrees that the cameras of the same place may differ by; None: any
+    heading: float | None = None  # degrees between two cameras at the same place; None: any
     subtask: Literal["all", "s2w", "w2s", "o2n", "n2o", "d2n", "n2d"] = "all"
-    panoramas: bool = False  # they stay
-    unmatched: bool = False  # queries without a positive stay
-    queries: int = 0  # so many, chosen at random out of all cities; 0: all
+    panoramas: bool = False  # keep panoramas
+    unmatched: bool = False  # keep queries without a positive
+    queries: int = 0  # number to draw at random from all cities; 0: all
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -215,15 +113,28 @@ class City:
     queries: tuple[tuple[ImageRef, Judgement], ...]
 
 
+@dataclass(frozen=True)
+class Photo:
+    ref: ImageRef
+    point: tuple[float, float] | None  # easting and northing, metres
+    heading: float  # degrees; NaN: unknown
+
+
+@dataclass(frozen=True)
+class Row:
+    cells: Mapping[str, str]
+    where: str  # file and line, for error messages
+
+
 def _read_city(folder: Path, config: Config) -> City:
     subtask = config.subtask if config.split != "train" or config.subtask != "all" else None
-    database, queries = (read_side(folder / side, subtask, config.panoramas) for side in ("database", "query"))
+    database, queries = (_read_side(folder / side, subtask, config.panoramas) for side in ("database", "query"))
     if not database or not queries:
-        return City((), ())  # it takes no part: its images would be distractors that the makers do not have
+        return City((), ())  # left out: its images would be distractors that the published protocol does not have
     near = _find_near(database, queries, config.radius)
     judged = []
     for query, rows in zip(queries, near, strict=True):
-        same = [row for row in rows if _look_alike(query, database[row], config.heading)]
+        same = [row for row in rows if _faces_alike(query, database[row], config.heading)]
         if same or config.unmatched:
             judged.append((query.ref, Judgement({database[row].ref.id: 1 for row in same})))
     return City(tuple(photo.ref for photo in database), tuple(judged))
@@ -234,19 +145,19 @@ def _find_near(database: Sequence[Photo], queries: Sequence[Photo], radius: floa
     points = [photo.point for photo in database]
     if all(point is not None for point in (*points, *(query.point for query in queries))):
         known = [point for point in points if point is not None]
-        plane = Points.of([x for x, _ in known], [y for _, y in known])
+        plane = PlaneIndex.of([x for x, _ in known], [y for _, y in known])
         return [plane.within(*query.point, radius).tolist() for query in queries if query.point is not None]
     row_of = {photo.ref.id: row for row, photo in enumerate(database)}
-    places = Places.of([photo.ref for photo in database])
+    index = LatLonIndex.of([photo.ref for photo in database])
     found = []
     for query in queries:
         lat, lon = (float(query.ref.attributes[name]) for name in ("lat", "lon"))
-        found.append(sorted(row_of[id] for id in places.within(lat, lon, radius)))
+        found.append(sorted(row_of[id] for id in index.within(lat, lon, radius)))
     return found
 
 
-def _look_alike(one: Photo, other: Photo, heading: float | None) -> bool:
-    """Whether two cameras differ by no more than `heading` degrees; not when one is unknown."""
+def _faces_alike(one: Photo, other: Photo, heading: float | None) -> bool:
+    """Whether two headings differ by at most `heading` degrees; an unknown heading never matches."""
     return heading is None or abs((one.heading - other.heading + 180) % 360 - 180) <= heading
 
 
@@ -265,3 +176,85 @@ def _draw(
 
 def _name_folder(city: str) -> str:
     return f"{'test' if city in CITIES['test'] else 'train_val'}/{city}"
+
+
+def _read_side(folder: Path, subtask: str | None, panoramas: bool) -> list[Photo]:
+    """The photos of one side of a city that belong to `subtask` (None: all photos, without reading that table)."""
+    raw = _read_rows(folder / "raw.csv", ("lon", "lat"), required=False)
+    post = _read_rows(folder / "postprocessed.csv", ("easting", "northing"), required=not raw)
+    sequences = _read_rows(folder / "seq_info.csv", (), required=False)
+    marks = _read_rows(folder / "subtask_index.csv", (subtask,), required=subtask != "all") if subtask else {}
+    city, side, images = folder.parent.name, folder.name, folder / "images"
+    photos = []
+    for key, row in (post or raw).items():
+        for name, table in (("raw.csv", raw), ("subtask_index.csv", marks)):
+            if table and key not in table:
+                raise _refuse(row.where, f"{key!r} is not in {name}", "the same images in all tables", key)
+        if subtask and marks and not _parse_truth(marks[key], subtask):
+            continue
+        about = raw.get(key, row)
+        if not panoramas and "pano" in about.cells and _parse_truth(about, "pano"):
+            continue
+        more = sequences[key].cells if key in sequences else {}
+        attributes, point = _parse(Row({**about.cells, **row.cells, **more}, row.where))
+        ref = ImageRef(f"{city}/{side}/{key}", images / f"{key}.jpg", attributes={"city": city, **attributes})
+        photos.append(Photo(ref, point, float(attributes.get("heading", np.nan))))
+    return photos
+
+
+def _parse(row: Row) -> tuple[dict[str, Attribute], tuple[float, float] | None]:
+    """A photo's attributes, and its easting and northing."""
+    attributes: dict[str, Attribute] = {}
+    for name, column, limit in (("lat", "lat", 90), ("lon", "lon", 180), ("heading", "ca", 360)):
+        if row.cells.get(column, "").strip():
+            attributes[name] = _parse_number(row, column, limit)
+    if "night" in row.cells:
+        attributes["night"] = _parse_truth(row, "night")
+    if "frame_number" in row.cells:
+        attributes["frame"] = int(_parse_number(row, "frame_number"))
+    for name, columns in TEXTS.items():
+        value = next((row.cells[column] for column in columns if row.cells.get(column)), "")
+        if value:
+            attributes[name] = value
+    point = None
+    if "easting" in row.cells:
+        point = _parse_number(row, "easting"), _parse_number(row, "northing")
+    elif not {"lat", "lon"} <= attributes.keys():
+        raise _refuse(row.where, "there is no position", "lat and lon, or easting and northing", "neither")
+    return attributes, point
+
+
+def _read_rows(path: Path, columns: Sequence[str], required: bool) -> dict[str, Row]:
+    """Rows by key; none if a file that is not required does not exist."""
+    if not required and not path.exists():
+        return {}
+    rows: dict[str, Row] = {}
+    file = str(path)
+    for line, cells in read_table(path, ("key", *columns), FIX):
+        key, where = cells["key"].strip(), f"{file}, line {line}"
+        if not key or key in rows or "/" in key or "\\" in key:
+            raise _refuse(where, "the key cannot be used", "the name of an image's file, each once", repr(key))
+        rows[key] = Row(cells, where)
+    return rows
+
+
+def _parse_number(row: Row, column: str, limit: float = np.inf) -> float:
+    try:
+        value = float(row.cells[column])
+    except ValueError:
+        value = np.nan
+    if not (np.isfinite(value) and abs(value) <= limit):
+        expected = "a number" if limit == np.inf else f"{-limit:g} to {limit:g}"
+        raise _refuse(row.where, f"{column} cannot be read", expected, repr(row.cells[column]))
+    return value
+
+
+def _parse_truth(row: Row, column: str) -> bool:
+    value = TRUTHS.get(row.cells[column].strip().lower())
+    if value is None:
+        raise _refuse(row.where, f"{column} cannot be read", "True or False", repr(row.cells[column]))
+    return value
+
+
+def _refuse(where: str, problem: str, expected: str, actual: str) -> ManifestError:
+    return ManifestError(f"{where}: {problem}", expected=expected, actual=actual[:300], fix=FIX)

@@ -2,16 +2,16 @@
 
     root/paintings/bbdd_00000.jpg …     the paintings; the number is the painting's `db_id`
     root/photos/*.jpg                   photos in which one or two of them hang
-    root/truth.json                     a list, one item a photo: file, width, height, year, set, objects, …
+    root/truth.json                     a list, one item per photo: file, width, height, year, set, objects, …
 
-Each object of a photo has a `bbox` and a `db_id`: -1 is a painting that is not among the paintings, null one
-that nobody has named. Conventions:
-- `photo_to_painting`: each photo is a query. One that shows only -1 stays, as a query with no positives. One
-  of which nothing is known (only null, or no objects) is left out.
-- `painting_to_photos`: each painting that is in at least one photo is a query, and its boxes are the truth of
-  where it is. Photos with a null are ignored by queries that they are no positive of.
-- A photo whose `same_bytes_as` names another photo that is loaded too is a copy, and left out.
-- `boxes_ok` false: the photo's boxes are not used. Boxes are clipped to their photo.
+Each object of a photo has a `bbox` and a `db_id`: -1 is a painting that the folder lacks, null an unidentified one.
+
+- `photo_to_painting`: each photo is a query. A photo that shows only -1 stays, without positives. A photo with only
+  null, or without objects, is left out.
+- `painting_to_photos`: each painting in at least one photo is a query, with its boxes as ground truth. A photo with a
+  null is ignored by every query of which it is no positive.
+- A photo is left out as a copy if its `same_bytes_as` names another photo that is loaded.
+- If `boxes_ok` is false, the photo's boxes are not used. Boxes are clipped to their photo.
 """
 
 import json
@@ -28,7 +28,7 @@ from resight.types import Box, Dataset, ImageRef, Judgement
 @dataclass(frozen=True)
 class Config:
     direction: Literal["photo_to_painting", "painting_to_photos"] = "photo_to_painting"
-    sets: tuple[str, ...] = ()  # none named: all
+    sets: tuple[str, ...] = ()  # default: all
 
 
 def build(config: Config) -> "MuseumSource":
@@ -53,9 +53,9 @@ class MuseumSource:
 @dataclass(frozen=True)
 class Photo:
     ref: ImageRef
-    shown: Mapping[str, Box | None]  # painting id → where it is
-    unknown: bool  # it shows a painting that nobody has named
-    foreign: bool  # it shows a painting that is not among the paintings
+    shown: Mapping[str, Box | None]  # painting id → its box
+    unknown: bool  # it shows an unidentified painting, or no object is listed
+    foreign: bool  # it shows a painting that the folder lacks
     copy_of: str  # id of a photo with the same bytes
 
 
@@ -89,11 +89,11 @@ def _read_truth(path: Path) -> list[dict[str, Any]]:
     try:
         items = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise _refuse("the museum set has no truth", str(path), "no such file") from error
+        raise _refuse("the museum set has no ground truth", str(path), "no such file") from error
     except ValueError as error:
         raise _refuse(f"{path} cannot be read", "valid JSON in UTF-8", str(error)) from error
     if not isinstance(items, list):
-        raise _refuse(f"{path} has another form", "a list, one item a photo", type(items).__name__)
+        raise _refuse(f"{path} has another form", "a list, one item per photo", type(items).__name__)
     return items
 
 

@@ -1,12 +1,13 @@
-"""Oxford5k or Paris6k by their first, base protocol in, a Dataset out:
+"""Oxford5k or Paris6k with their original protocol in, a Dataset out.
 
     root/jpg/**/*.jpg                       all images; in folders, as Paris comes, or flat
     root/*/all_souls_1_query.txt            an image and its box: oxc1_all_souls_000013 136.5 34.1 648.5 955.7
-    root/*/all_souls_1_good.txt, …_ok.txt   names of images that show it, one a line
+    root/*/all_souls_1_good.txt, …_ok.txt   names of images that show it, one per line
     root/*/all_souls_1_junk.txt             names of images that are ignored
 
-Philbin et al., CVPR 2007 and CVPR 2008. Good and ok are positives alike. The image of a query is in the database and,
-as the makers have it, among its own positives. The images of Paris that came damaged (DAMAGED) are left out everywhere.
+Philbin et al., CVPR 2007 and CVPR 2008. Good and ok are both positives. The image of a query is in the database and, as
+in the original protocol, among its own positives. The images of Paris that were published damaged (DAMAGED) are left
+out everywhere.
 """
 
 from collections.abc import Iterator
@@ -15,12 +16,12 @@ from pathlib import Path
 from typing import Literal
 
 from resight.data.folder_walk import walk
-from resight.data.manifest_rows import Place, parse_box
+from resight.data.manifest_rows import FileLine, parse_box
 from resight.data.sets import Published, find_root
 from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement, Skipped
 
-PREFIX = "oxc1_"  # Oxford's query files have it before the names of images
+PREFIX = "oxc1_"  # before the image names in Oxford's query files
 QUERY = "_query.txt"
 DAMAGED = frozenset(
     f"paris_{landmark}_{number:06d}"
@@ -38,7 +39,7 @@ DAMAGED = frozenset(
 )
 PUBLISHED = {
     "oxford5k": Published(
-        # The page says 5,062; its archive, and with it the lists of ROxford5k (4,993 + 70), has one more.
+        # The page names 5,062; its archive has one more, as have the lists of ROxford5k (4,993 + 70).
         counts={"database": 5063, "queries": 55},
         downloads=(
             "oxbuild_images-v1.tgz of https://www.robots.ox.ac.uk/~vgg/data/oxbuildings/, to ROOT/jpg/",
@@ -109,12 +110,12 @@ def _find_queries(root: Path) -> list[Path]:
     folders = {path.parent for path in paths}
     if len(folders) != 1:
         actual = ", ".join(str(folder) for folder in sorted(folders)) or "none"
-        raise _refuse(f"the truth is not in {root}", f"files *{QUERY} in one folder, such as {root / 'gt'}", actual)
+        raise _refuse(f"{root} has no ground truth", f"files *{QUERY} in one folder, such as {root / 'gt'}", actual)
     return paths
 
 
 def _read_query(path: Path, images: dict[str, ImageRef]) -> tuple[str, tuple[Path, ImageRef]]:
-    """The query's id, its file, and its image with the box."""
+    """The query's id, and its file with its image and box."""
     lines = list(_read_lines(path))
     if len(lines) != 1:
         raise _refuse(f"{path} is not a query", "one line: an image and its box", f"{len(lines)} lines")
@@ -124,7 +125,7 @@ def _read_query(path: Path, images: dict[str, ImageRef]) -> tuple[str, tuple[Pat
     if name not in images:
         raise _refuse(f"{path}, line {line}: the query's image is missing", f"{name}.jpg", "no such image in jpg")
     id = path.name.removesuffix(QUERY)
-    return id, (path, ImageRef(id, images[name].path, parse_box(box, Place(path, line))))
+    return id, (path, ImageRef(id, images[name].path, parse_box(box, FileLine(path, line))))
 
 
 def _read_judgement(query: Path, images: dict[str, ImageRef]) -> Judgement:
@@ -154,5 +155,5 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _refuse(problem: str, expected: str, actual: str) -> ManifestError:
-    fix = "`resight data check oxford_paris ROOT` tells what to download and where it goes"
+    fix = "`resight data check oxford_paris ROOT` lists what to download and where to put it"
     return ManifestError(problem, expected=expected, actual=actual[:300], fix=fix)

@@ -1,11 +1,11 @@
-"""ROxford5k or RParis6k, with the revisited truth and with or without the million distractors, in, a Dataset out.
+"""ROxford5k or RParis6k, with or without the million distractors, in, a Dataset out.
 
-    root/gnd_roxford5k.pkl      imlist, qimlist; gnd: for each query bbx, easy, hard, junk (places in imlist)
-    root/jpg/*.jpg              all images, flat; those of the queries lie here too
+    root/gnd_roxford5k.pkl      imlist, qimlist; gnd: for each query bbx, easy, hard, junk (rows of imlist)
+    root/jpg/*.jpg              all images, flat, those of the queries too
 
-Radenović et al., Revisiting Oxford and Paris, CVPR 2018. An easy positive has grade 2 and a hard one grade 1, from
-which the protocols Easy, Medium and Hard are made; junk is ignored. A query is its box. Only the truth is read:
-`resight data check` tells which images are missing.
+Radenović et al., Revisiting Oxford and Paris, CVPR 2018. An easy positive has grade 2 and a hard one grade 1;
+the protocols Easy, Medium and Hard derive from them. Junk is ignored. A query is cropped to its box. Only the ground
+truth is read; `resight data check` lists missing images.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from resight.types import Box, Dataset, ImageRef, Judgement
 GRADES = {"easy": 2, "hard": 1}
 IMAGES = {"roxford5k": 4993, "rparis6k": 6322}
 DISTRACTORS = 1_001_001
-FIX = "`resight data check revisited ROOT` tells what to download and where it goes"
+FIX = "`resight data check revisited ROOT` lists what to download and where to put it"
 SHA256 = {
     "roxford5k": "ba7967754bd2d7d2210a5799f9c45ad5835e269a80ef9d3eba44caa35816c471",
     "rparis6k": "d2e729a5293dda7dda8a15c8383424a42e4964a2c4cfea2f32fa85d11d2df499",
@@ -74,10 +74,12 @@ class RevisitedSource:
         tables = truth.get("gnd")
         if not isinstance(tables, Sequence) or len(tables) != len(queries):
             actual = f"{len(tables)} of them" if isinstance(tables, Sequence) else type(tables).__name__
-            raise _refuse(root / file, "'gnd' does not fit 'qimlist'", f"{len(queries)} tables, one a query", actual)
+            raise _refuse(
+                root / file, "'gnd' does not match 'qimlist'", f"{len(queries)} tables, one per query", actual
+            )
         parsed = [_parse(table, query, names, root / file) for table, query in zip(tables, queries, strict=True)]
-        place = root / self.config.distractors if self.config.distractors else None
-        distractors, skipped = list_distractors(place, FIX, beside="jpg")
+        source = root / self.config.distractors if self.config.distractors else None
+        distractors, skipped = list_distractors(source, FIX, beside="jpg")
         return Dataset(
             name=f"{which} + {len(distractors):,} distractors" if distractors else which,
             database=(*(_refer(name, root) for name in names), *distractors),
@@ -100,12 +102,12 @@ def _take_unique(truth: Any, key: str, path: Path) -> list[str]:
 
 
 def _parse(table: Any, query: str, names: Sequence[str], path: Path) -> tuple[Box, Judgement]:
-    """The query's box, and what is true of it."""
-    places = {key: take_numbers(table, key, path, below=len(names)) for key in (*GRADES, "junk")}
-    if len(set().union(*places.values())) < sum(map(len, places.values())):
+    """The query's box and judgement."""
+    rows = {key: take_numbers(table, key, path, below=len(names)) for key in (*GRADES, "junk")}
+    if len(set().union(*rows.values())) < sum(map(len, rows.values())):
         raise _refuse(path, f"an image of {query!r} is judged twice", "each once: easy, hard or junk", "the same twice")
-    grades = {names[place]: grade for key, grade in GRADES.items() for place in places[key]}
-    return _parse_box(table, query, path), Judgement(grades, frozenset(names[place] for place in places["junk"]))
+    grades = {names[row]: grade for key, grade in GRADES.items() for row in rows[key]}
+    return _parse_box(table, query, path), Judgement(grades, frozenset(names[row] for row in rows["junk"]))
 
 
 def _parse_box(table: Mapping[str, Any], query: str, path: Path) -> Box:

@@ -1,11 +1,11 @@
-"""retrieval-SfM-120k, photos grouped by the 3D models that they were found in, in, a Dataset out:
+"""retrieval-SfM-120k (photos grouped by their 3D model) in, a Dataset out.
 
-    root/retrieval-SfM-120k.pkl         for train and val: cids, cluster; qidxs and pidxs (pairs of places in cids)
-    root/ims/ef/cd/ab/…abcdef           an image by its cid: folders are its last letters, two by two from the end
+    root/retrieval-SfM-120k.pkl         for train and val: cids, cluster; qidxs and pidxs (pairs of rows of cids)
+    root/ims/ef/cd/ab/…abcdef           an image by its cid: the folders are its last letters, in pairs from the end
 
 Radenović et al., Fine-tuning CNN Image Retrieval with No Human Annotation, TPAMI 2018. A training set: the label of an
-image is its cluster. `val` also has queries. The positives of a query are its pairs; other images of its cluster may
-show the same or not, and are ignored, as is the query itself. Only the pickle is read.
+image is its cluster. `val` also has queries. The positives of a query are its pairs; other images of its cluster may or
+may not show the same object and are ignored, as is the query itself. Only the pickle is read.
 """
 
 from collections import defaultdict
@@ -55,13 +55,13 @@ class Sfm120kSource:
         clusters = take_numbers(table, "cluster", path, below=2**31)
         if not cids or len(clusters) != len(cids) or len(set(cids)) != len(cids):
             actual = f"{len(cids):,} cids, {len(set(cids)):,} of them different, and {len(clusters):,} clusters"
-            raise _refuse(path, "its lists do not fit each other", "a cluster for each cid, and each cid once", actual)
+            raise _refuse(path, "its lists do not match", "a cluster for each cid, and each cid once", actual)
         database = tuple(
             ImageRef(cid, _find_image(cid, root, path), attributes={"label": str(cluster)})
             for cid, cluster in zip(cids, clusters, strict=True)
         )
-        places, judgements = _judge(table, cids, clusters, path) if split == "val" else ([], {})
-        return Dataset(f"sfm120k {split}", database, tuple(database[place] for place in places), judgements)
+        rows, judgements = _judge(table, cids, clusters, path) if split == "val" else ([], {})
+        return Dataset(f"sfm120k {split}", database, tuple(database[row] for row in rows), judgements)
 
 
 def _take_split(truth: Any, split: str, path: Path) -> Any:
@@ -78,11 +78,11 @@ def _find_image(cid: str, root: Path, path: Path) -> Path:
 
 
 def _judge(table: Any, cids: list[str], clusters: list[int], path: Path) -> tuple[list[int], dict[str, Judgement]]:
-    """The places of the queries, each once, and what is true of them."""
+    """The rows of the queries, each once, and their judgements."""
     queries, positives = (take_numbers(table, key, path, below=len(cids)) for key in ("qidxs", "pidxs"))
     if len(queries) != len(positives):
         actual = f"{len(queries):,} and {len(positives):,}"
-        raise _refuse(path, "'qidxs' and 'pidxs' are no pairs", "lists of the same length", actual)
+        raise _refuse(path, "'qidxs' and 'pidxs' are not pairs", "lists of the same length", actual)
     members = defaultdict(set)
     for cid, cluster in zip(cids, clusters, strict=True):
         members[cluster].add(cid)
@@ -97,5 +97,5 @@ def _judge(table: Any, cids: list[str], clusters: list[int], path: Path) -> tupl
 
 
 def _refuse(path: Path, problem: str, expected: str, actual: str) -> ManifestError:
-    fix = "`resight data check sfm120k ROOT` tells what to download and where it goes"
+    fix = "`resight data check sfm120k ROOT` lists what to download and where to put it"
     return ManifestError(f"{path}: {problem}", expected=expected, actual=actual[:300], fix=fix)

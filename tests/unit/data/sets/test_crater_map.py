@@ -187,7 +187,7 @@ def test_columns_may_be_named(root):
         load(root, catalogue="other.csv")
     columns = {"catalogue": "other.csv", "lon": "X", "lat": "y", "diameter": "size"}
     assert [ref.attributes["label"] for ref in load(root, **columns).queries] == ["0000"]
-    with pytest.raises(ManifestError, match=r"line 2 .* no id that can be used"):
+    with pytest.raises(ManifestError, match=r"line 2 .* no usable id"):
         load(root, **columns, id="who")
 
 

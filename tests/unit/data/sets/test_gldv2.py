@@ -61,10 +61,10 @@ def test_a_landmark_of_more_images_than_a_csv_cell_may_hold_is_read(tmp_path: Pa
 @pytest.mark.parametrize(
     ("which", "file", "text", "problem"),
     [
-        ("train", "train.csv", "a,b\n", "line 1: another header"),
+        ("train", "train.csv", "a,b\n", "line 1: wrong header"),
         ("train", "train.csv", f"id,url,landmark_id\n{ID},u,1\nxyz,u,1\n", "line 3: not an id"),
-        ("train", "train.csv", f"id,url,landmark_id\n{ID},u,one\n", "line 2: not a landmark's number"),
-        ("train", "train.csv", f"id,url,landmark_id\n{ID}\n", "line 2: not a landmark's number"),
+        ("train", "train.csv", f"id,url,landmark_id\n{ID},u,one\n", "line 2: not the number of a landmark"),
+        ("train", "train.csv", f"id,url,landmark_id\n{ID}\n", "line 2: not the number of a landmark"),
         ("train", "train.csv", f"id,url,landmark_id\n{ID},u,1\n{ID},u,2\n", "2 ids, 1 of them different"),
         ("clean", "train_clean.csv", f"landmark_id,images\n\n3,{ID} 4\n", "line 3: not an id"),
         ("clean", "train_clean.csv", "landmark_id,images\n", "is not a list of images"),

@@ -82,7 +82,7 @@ def test_a_row_that_cannot_be_read_is_refused_with_its_line(root, row):
 
 def test_a_table_of_another_form_is_refused(root):
     write_table(root, ROWS, header="path,role,lat,lon,heading")
-    with pytest.raises(ManifestError, match="not the table of the photos"):
+    with pytest.raises(ManifestError, match="not the table of photos"):
         sets.build("halensee").load(root)
 
 

@@ -99,7 +99,7 @@ GND = [{"ok": [1], "bbx": [0, 0, 1, 1]}] * 3
         ({"imlist": None}, "no list 'imlist'"),
         ({"qimlist": [S1, S1, S2]}, "'qimlist' names an image twice"),
         ({"imlist": ["../a.jpg"]}, "outside"),
-        ({"gnd": GND[:2]}, "'gnd' does not fit"),
+        ({"gnd": GND[:2]}, "'gnd' does not match"),
         ({"gnd": [*GND[:2], {"ok": [0], "bbx": [0, 0, 1, 1]}]}, "out of range"),
         ({"gnd": [*GND[:2], {"ok": [14], "bbx": [0, 0, 1, 1]}]}, "out of range"),
         ({"gnd": [*GND[:2], {"ok": [1], "bbx": [5, 0, 1, 1]}]}, "has no truth"),

@@ -6,7 +6,7 @@ import pytest
 from support.samples import msls as sample
 
 from resight.data import sets
-from resight.data.spatial_index import Places, Points
+from resight.data.spatial_index import LatLonIndex, PlaneIndex
 from resight.errors import ManifestError, RecipeError
 from resight.types import Dataset, ImageRef
 
@@ -155,20 +155,22 @@ def test_settings_without_sense_are_refused(settings):
 def test_points_and_places_agree_with_a_look_at_all():
     rng = np.random.default_rng(1)
     east, north = rng.uniform(0, 400, (2, 500))
-    points = Points.of(east, north)
+    points = PlaneIndex.of(east, north)
     for x, y in rng.uniform(-10, 410, (40, 2)):
         assert points.within(x, y, 25).tolist() == np.flatnonzero(np.hypot(east - x, north - y) <= 25).tolist()
     refs = [
         ImageRef(str(row), Path(), attributes={"lat": y / 111_195, "lon": x / 111_195})
         for row, (x, y) in enumerate(zip(east, north, strict=True))
     ]
-    near = Places.of(refs).within(200 / 111_195, 200 / 111_195, 25)  # at the equator a degree is 111,195 m either way
+    near = LatLonIndex.of(refs).within(
+        200 / 111_195, 200 / 111_195, 25
+    )  # at the equator a degree is 111,195 m either way
     assert set(map(int, near)) == set(np.flatnonzero(np.hypot(east - 200, north - 200) <= 25))
 
 
 def test_many_images_take_no_matrix():
     rng = np.random.default_rng(2)
-    points = Points.of(*rng.uniform(0, 20_000, (2, 100_000)))
+    points = PlaneIndex.of(*rng.uniform(0, 20_000, (2, 100_000)))
     start = time.perf_counter()
     found = sum(len(points.within(x, y, 25)) for x, y in rng.uniform(0, 20_000, (2_000, 2)))
     assert 700 < found < 1300  # 100,000 · π 25² / 20,000² · 2,000 = 982

@@ -98,7 +98,7 @@ def test_missing_or_broken_truth_is_refused(tmp_path):
     with pytest.raises(ManifestError, match="another form"):
         load(tmp_path)
     (tmp_path / "truth.json").unlink()
-    with pytest.raises(ManifestError, match="no truth"):
+    with pytest.raises(ManifestError, match="no ground truth"):
         load(tmp_path)
 
 

@@ -59,7 +59,7 @@ def test_the_images_that_were_left_out_are_in_neither_list_of_the_revisited_pari
         ("all_souls_1_good.txt", "all_souls_000000\n\nradcliffe_000000\n", "good.txt, line 3: an image is missing"),
         ("all_souls_1_junk.txt", None, "junk.txt cannot be read"),
         ("more/keble_1_query.txt", "oxc1_all_souls_000000 0 0 9 9", None),  # two folders deep: not looked at
-        ("../gt2/keble_1_query.txt", "oxc1_all_souls_000000 0 0 9 9", "the truth is not in"),
+        ("../gt2/keble_1_query.txt", "oxc1_all_souls_000000 0 0 9 9", "has no ground truth"),
     ],
 )
 def test_truth_that_does_not_fit_is_refused_with_its_line(

@@ -83,8 +83,8 @@ def test_distractors_that_are_not_there_are_refused(folder: Path):
         ({"imlist": NAMES[:3]}, "'hard'"),  # place 3 is not in a list of three
         ({"imlist": 3}, "'imlist'"),
         ({"imlist": [NAMES[0]] * 6}, "'imlist' is not a list of images"),
-        ({"qimlist": NAMES[7:]}, "'gnd' does not fit 'qimlist'"),
-        ({"gnd": None}, "'gnd' does not fit 'qimlist'"),
+        ({"qimlist": NAMES[7:]}, "'gnd' does not match 'qimlist'"),
+        ({"gnd": None}, "'gnd' does not match 'qimlist'"),
         ({"gnd": [3, 4]}, "'easy'"),
         ({"gnd": change_query(junk=[0])}, "judged twice"),
         ({"gnd": change_query(bbx=[1, 2, 3])}, "has no box"),

@@ -36,12 +36,12 @@ def test_a_query_of_val_has_its_pairs_as_positives_and_ignores_the_rest_of_its_c
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"cluster": [1, 1]}, "do not fit each other"),
-        ({"cids": []}, "do not fit each other"),
-        ({"cids": ["ffeeddccbbaa00"] * 6}, "do not fit each other"),
+        ({"cluster": [1, 1]}, "do not match"),
+        ({"cids": []}, "do not match"),
+        ({"cids": ["ffeeddccbbaa00"] * 6}, "do not match"),
         ({"cids": [f"../../secret{number}" for number in range(6)]}, "not the name of an image"),
         ({"cids": [f"a{number}" for number in range(6)]}, "not the name of an image"),
-        ({"qidxs": [0]}, "no pairs"),
+        ({"qidxs": [0]}, "not pairs"),
         ({"qidxs": [0, 4, 6]}, "'qidxs'"),
         ({"pidxs": None}, "'pidxs'"),
     ],

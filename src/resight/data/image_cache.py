@@ -1,6 +1,6 @@
-"""Images that a data set makes or unpacks: where they are kept, and how they are written.
+"""Cache of the images that a data set renders or unpacks: image files in, files in a folder of their own out.
 
-They lie in a folder of their own below the user's cache directory (or below one that is named), never beside the data.
+The folder is below the user's cache directory, or below one that a setting names, never beside the data.
 """
 
 import hashlib
@@ -18,24 +18,24 @@ from resight.files.atomic import write_atomic
 
 
 def name_folder(name: str, parts: object, inputs: Iterable[Path], below: Path | None) -> Path:
-    """The folder for images made from `inputs` (by their name, size and date) in the way that `parts` describes."""
+    """The folder for images made from `inputs` (identified by name, size and date) with the settings `parts`."""
     stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in inputs]
     digest = hashlib.sha256(repr((parts, stamps)).encode()).hexdigest()[:12]
     return (below or cache_folder()) / f"{name}-{digest}"
 
 
-def is_whole(path: Path) -> bool:
-    """Whether a PNG file is there and the checksums of all its parts are right."""
+def is_intact(path: Path) -> bool:
+    """Whether a PNG file exists and the checksums of all its chunks are right."""
     try:
         with Image.open(path, formats=["PNG"]) as image:
             image.verify()
-    except (OSError, SyntaxError, ValueError):  # a broken checksum is a SyntaxError to Pillow
+    except (OSError, SyntaxError, ValueError):  # Pillow raises SyntaxError for a wrong checksum
         return False
     return True
 
 
-def write(files: Iterable[tuple[Path, bytes]], folder: Path, setting: str) -> None:
-    """Each file, in `folder` or below it; `setting` chooses another folder."""
+def write_images(files: Iterable[tuple[Path, bytes]], folder: Path, setting: str) -> None:
+    """Write each file into `folder` or below it; errors name the `setting` that chooses another folder."""
     for path, data in files:
         with write_atomic(
             path, f"the images cannot be written to {folder}", f"choose another with {setting}"
@@ -44,7 +44,7 @@ def write(files: Iterable[tuple[Path, bytes]], folder: Path, setting: str) -> No
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of pixels [H, W] or [H, W, 3] RGB."""
+    """Encode pixels [H, W] or [H, W, 3] RGB as a PNG file."""
     _, data = cv2.imencode(".png", pixels if pixels.ndim == 2 else pixels[..., ::-1])
     encoded: NDArray[Any] = data
     return encoded.tobytes()
