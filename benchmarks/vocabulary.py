@@ -20,6 +20,7 @@ import numpy as np
 
 from resight import index
 from resight.collection.fit.fit_codebook import sample_features
+from resight.collection.image_list import ImageList
 from resight.encode import backbones
 from resight.kmeans import find_centres
 from resight.types import Descriptors, FloatArray
@@ -73,7 +74,7 @@ def find_rows(images: Path | None, count: int) -> FloatArray:
         blobs = rng.gamma(0.5, size=(4 * 2000, 128))[rng.integers(0, 4 * 2000, count)]
         made = np.sqrt(blobs * rng.gamma(2, size=(count, 128)))
         return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), np.float32)
-    return np.asarray(sample_features([images], backbones.build("sift"), count, 0), np.float32)
+    return np.asarray(sample_features([ImageList(images)], backbones.build("sift"), count, 0), np.float32)
 
 
 def measure_query(database: int, words: int, exponent: float) -> None:

@@ -73,8 +73,8 @@ def test_a_view_stays_as_it_is_while_images_come_and_go(own: Path, view: Path, t
     assert [len(before), len(now)] == [12, 12]
     assert [before.ask(SearchRequest(view, 1)).hits[0].id, before.find("other")] == ["scene_07.jpg", None]
     assert now.find("scene_07.jpg") is None
-    assert "scene_07.jpg" not in [hit.id for hit in now.search(view, k=12)]
-    assert now.search(tmp_path / "other.jpg", k=1)[0].id == "other"
+    assert "scene_07.jpg" not in [hit.id for hit in now.ask(SearchRequest(view, 12)).hits]
+    assert now.ask(SearchRequest(tmp_path / "other.jpg", 1)).hits[0].id == "other"
     assert photos.view() is now
 
 

@@ -6,7 +6,7 @@ see resight.files.lock), and the others read through views, which no write chang
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +17,16 @@ from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import add as adding
 from resight.collection import metadata
-from resight.collection.add import AddReport, Progress, ReadImage, Source
+from resight.collection.add import AddReport, Progress, ReadImage
 from resight.collection.answer import Answer
 from resight.collection.build_pipeline import LOCAL, start_engine
 from resight.collection.encode import Encoding
+from resight.collection.image_list import ImageList, Source, list_images
 from resight.collection.indexes import IndexCache
 from resight.collection.location import fetch_newest, find_home, is_there, write_file
 from resight.collection.view import View
 from resight.data import image_files
+from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import CollectionError, InputError, SpaceMismatch
@@ -49,13 +51,14 @@ def open_collection(
     cache: FeatureCache | None = None,
     engine: str = LOCAL,
     read: ReadImage = image_files.read,
+    networks: Mapping[str, Backbone] | None = None,
 ) -> "Collection":
-    """The collection in a folder or at s3://…, made when missing. A recipe may be given by name, by path or ready-made.
+    """The collection in a folder or at s3://…, made if missing. `recipe` is a name, a path or a Recipe.
 
     An existing collection keeps the encoding it was made with; a recipe may only change how it is searched. With a
-    `cache`, no picture goes through the same network twice, whichever collection asks. `engine` says where it is
-    searched: "local", "ray" or "ray://HOST:PORT" (see engines.py). `read` decodes image files;
-    the service passes one that runs in a sandbox.
+    `cache`, no picture goes through the same network twice, in any collection. `engine` is where it is searched:
+    "local", "ray" or "ray://HOST:PORT" (build_pipeline.py). `read` decodes image files; the service passes one that
+    runs in a sandbox. `networks` are loaded already, by the repr of their encoder's Choice.
     """
     start_engine(engine)
     folder = Path(path)
@@ -63,17 +66,20 @@ def open_collection(
     if must_exist or is_there(folder, metadata.FILE):
         made = metadata.read(folder)
         if wanted is not None:
-            _check_same_encoding(folder, made, wanted)
-        return Collection(folder, made, wanted or made.recipe, cache, engine, read)
+            encoder = Encoder(wanted.branches, networks=networks)
+            _check_same_encoding(folder, made, encoder)
+            networks = encoder.networks
+        return Collection(folder, made, wanted or made.recipe, cache, engine, read, networks)
     wanted = wanted or recipes.load(DEFAULT)
-    encoder = Encoder(wanted.branches)
+    encoder = Encoder(wanted.branches, networks=networks)
     store = wanted.store
 
     def make_store() -> None:
         stores.build(store.name, folder=folder, layout=_layout(encoder), **store.settings)
 
     made = metadata.create(folder, wanted, encoder.spaces, make_store)
-    return Collection(folder, made, made.recipe, cache, engine, read)
+    networks = _move_networks(encoder, wanted, made.recipe) if made.spaces == encoder.spaces else None
+    return Collection(folder, made, made.recipe, cache, engine, read, networks)
 
 
 class Collection:
@@ -87,6 +93,7 @@ class Collection:
         cache: FeatureCache | None = None,
         engine: str = LOCAL,
         read: ReadImage = image_files.read,
+        networks: Mapping[str, Backbone] | None = None,
     ) -> None:
         self.path = folder  # or where it lies elsewhere, folded (resight.files.remote)
         self.home = find_home(folder)  # the same, or the local folder that it works in
@@ -94,14 +101,14 @@ class Collection:
         self.recipe = recipe
         self.engine = engine
         self.description = made
-        self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder), read)
+        self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder), read, networks)
         self._indexes = IndexCache(self.home, made.spaces, engine)
         self._lock = threading.Lock()
         self._view: View | None = None
         self._prepared: View | None = None
 
     def add(
-        self, *sources: Source, progress: Progress | None = None, engine: str = "local", tidy: bool = True
+        self, *sources: Source | ImageList, progress: Progress | None = None, engine: str = "local", tidy: bool = True
     ) -> AddReport:
         """Add images from folders, files, manifests or ImageRefs: new ones, and those that changed.
 
@@ -109,11 +116,12 @@ class Collection:
         Without `tidy`, small files are left for `tidy()` to merge, however many there are; not so on a cluster.
         """
         with writer_lock(self.home):
+            lists = list_images(sources)
             if engine != "local":
-                return self._add_on_cluster(sources, engine, progress)
-            return adding.add(sources, self._encoding.encoder, self._written, progress, tidy, self._encoding.read)
+                return self._add_on_cluster(lists, engine, progress)
+            return adding.add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read)
 
-    def _add_on_cluster(self, sources: Sequence[Source], engine: str, progress: Progress | None) -> AddReport:
+    def _add_on_cluster(self, lists: Sequence[ImageList], engine: str, progress: Progress | None) -> AddReport:
         from resight.collection import ray_add  # Ray is an extra
 
         if self.cache is not None:
@@ -123,7 +131,7 @@ class Collection:
                 actual=f"both, with the engine {engine!r}",
                 fix="leave out one of them",
             )
-        return ray_add.add(sources, self.path, self.description.spaces, self._written, engine, progress)
+        return ray_add.add(lists, self.path, self.description.spaces, self._written, engine, progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Remove images by id; gives how many were there. The files themselves stay."""
@@ -257,13 +265,18 @@ def _layout(encoder: Encoder) -> tuple[Layout, ...]:
     return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in rows)
 
 
-def _check_same_encoding(folder: Path, made: metadata.Description, wanted: Recipe) -> None:
-    spaces = Encoder(wanted.branches).spaces
-    if spaces != made.spaces:
+def _move_networks(encoder: Encoder, wanted: Recipe, made: Recipe) -> dict[str, Backbone]:
+    """The loaded networks under the names that they have in the collection's own recipe, which names its own files."""
+    branches = zip(wanted.branches, made.branches, strict=True)
+    return {repr(own.encoder): encoder.networks[repr(branch.encoder)] for branch, own in branches}
+
+
+def _check_same_encoding(folder: Path, made: metadata.Description, encoder: Encoder) -> None:
+    if encoder.spaces != made.spaces:
         raise SpaceMismatch(
             f"{folder} holds descriptors of another kind",
             expected=" | ".join(made.spaces),
-            actual=" | ".join(spaces),
+            actual=" | ".join(encoder.spaces),
             fix="leave out --encoder and --recipe to use what it was made with, or index into a new collection",
         )
 

@@ -24,18 +24,9 @@ from typing import Any
 
 from resight import ray_cluster
 from resight.collection import location
-from resight.collection.add import (
-    AddReport,
-    Chooser,
-    KnownImages,
-    Progress,
-    Source,
-    Tally,
-    count_images,
-    hold,
-    is_given,
-    list_refs,
-)
+from resight.collection.add import AddReport, Progress, Tally
+from resight.collection.change_detection import ChangeDetector, KnownImages
+from resight.collection.image_list import ImageList
 from resight.collection.ray_worker import TOKEN, Block, Failure, Job, Outcome, Worker
 from resight.encode.extract import gather
 from resight.errors import InputError
@@ -51,26 +42,24 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def add(
-    sources: Sequence[Source],
+    lists: Sequence[ImageList],
     folder: Path,
     spaces: tuple[str, ...],
     store: Store,
     engine: str,
     progress: Progress | None = None,
 ) -> AddReport:
-    """Bring the collection in `folder` up to date with the sources. The caller holds the writer lock.
+    """Bring the collection in `folder` up to date with the images. The caller holds the writer lock.
 
     `spaces` and `store` are the collection's; the networks themselves are loaded by the workers alone.
     """
     shared = _check_store(store)
-    held = [hold(source) for source in sources]
-    total = count_images(held)
     ray_cluster.connect(engine)
     ray_cluster.check_versions()
     folder = folder if is_remote(folder) else Path(os.path.abspath(folder))  # noqa: PTH100 - links as they are
     with _leave_token(folder) as token:
         job = Job(folder, token, spaces, ray_cluster.tell_versions())
-        return _Adding(job, store, shared, progress, total).run(held)
+        return _Adding(job, store, shared, progress, sum(map(len, lists))).run(lists)
 
 
 class _Adding:
@@ -81,16 +70,16 @@ class _Adding:
         store.refresh()
         self._known = KnownImages(store.snapshot())
         self._tally = Tally(self._known, progress, total)
-        self._chooser = Chooser(self._known, self._tally.pass_over, self._wait_for)
+        self._detector = ChangeDetector(self._known, self._tally.count_unchanged, self._wait_for)
         self._wave: dict[str, ImageRef] = {}
         self._waiting: list[Outcome] = []  # for the next commit
         self._committed = time.monotonic()
 
-    def run(self, sources: Sequence[Source]) -> AddReport:
-        for source in sources:
-            for ref in self._chooser.choose(list_refs(source), given=is_given(source)):
+    def run(self, lists: Sequence[ImageList]) -> AddReport:
+        for images in lists:
+            for ref in self._detector.detect(images, ids_are_given=images.ids_are_given):
                 if isinstance(ref, Skipped):
-                    self._tally.skip(ref)
+                    self._tally.count_skipped(ref)
                     continue
                 self._wait_for([ref.id])
                 self._wave[ref.id] = ref
@@ -133,7 +122,7 @@ class _Adding:
     def _take(self, outcome: Outcome) -> None:
         self._waiting.append(outcome)
         for skipped in outcome.skipped:
-            self._tally.skip(skipped)
+            self._tally.count_skipped(skipped)
         images = sum(len(one.stored) for one in self._waiting)
         if images >= COMMIT_IMAGES or time.monotonic() - self._committed >= COMMIT_SECONDS:
             self._commit()
@@ -144,7 +133,7 @@ class _Adding:
             self._shared.commit(fragments)
         for one in self._waiting:
             self._store.write(one.records)
-            self._tally.store(one.stored)
+            self._tally.count_stored(one.stored)
         self._waiting = []
         self._committed = time.monotonic()
 

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from resight.collection import Collection
-from resight.collection.add import Progress, count_images, list_refs
+from resight.collection.add import Progress
+from resight.collection.image_list import ImageList, list_images
 from resight.data import image_files
 from resight.errors import BoxError, ImageError, InputError, RecipeError
 from resight.index._segments import JoinedSearcher
@@ -35,11 +36,11 @@ Question = tuple[Descriptors, str | None]
 
 
 def list_questions(
-    collection: Collection, branch: int, queries: Sequence[str | Path], sample: int, seed: int
+    collection: Collection, branch: int, queries: Sequence[ImageList], sample: int, seed: int
 ) -> Iterator[Question | Skipped]:
-    """queries: images, folders or manifests; without any, `sample` images of the collection that have rows."""
+    """Of `queries`; without any, of `sample` images of the collection that have rows."""
     if queries:
-        refs = (ref for source in queries for ref in list_refs(source))
+        refs = (ref for images in queries for ref in images)
         return (ref if isinstance(ref, Skipped) else _encode(collection, branch, ref, None) for ref in refs)
     ids = sorted(record.id for record in collection.records())
     chosen = [ids[row] for row in np.random.default_rng(seed).permutation(len(ids))[:sample]]
@@ -72,7 +73,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class IdentityReport:
+class ExactnessReport:
     branch: str  # what its score is called
     way: str  # what gives the unproven answer
     images: int
@@ -96,7 +97,7 @@ class Comparison:
     unproven_seconds: float
 
 
-def measure_identity(
+def measure_exactness(
     collection: Collection,
     queries: Sequence[str | Path] = (),
     k: int = 10,
@@ -104,7 +105,7 @@ def measure_identity(
     sample: int = 200,
     seed: int = 0,
     progress: Progress | None = None,
-) -> IdentityReport:
+) -> ExactnessReport:
     """queries: images, folders or manifests; without any, `sample` images of the collection take their place."""
     part, searcher = find_late(collection)
     depth = choose_depth(collection.pipeline, k)
@@ -115,10 +116,11 @@ def measure_identity(
             expected="k and sample of 1 or more, and at least two images",
             actual=f"{len(collection)} images, k = {k}, sample = {sample}",
         )
-    total = count_images(queries) if queries else min(sample, len(collection))
+    lists = list_images(queries) if queries else []
+    total = sum(map(len, lists)) or min(sample, len(collection))
     found: list[Comparison] = []
     skipped: list[Skipped] = []
-    for done, query in enumerate(list_questions(collection, part.branch, queries, sample, seed), start=1):
+    for done, query in enumerate(list_questions(collection, part.branch, lists, sample, seed), start=1):
         if isinstance(query, Skipped):
             skipped.append(query)
         else:
@@ -132,7 +134,7 @@ def measure_identity(
             actual=f"{len(skipped)} that cannot be read" if skipped else "none",
             fix="give others",
         )
-    return IdentityReport(
+    return ExactnessReport(
         branch=part.name,
         way=searcher.way,
         images=len(collection),

@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from resight.collection import Collection
-from resight.collection.add import Progress, count_images
+from resight.collection.add import Progress
+from resight.collection.image_list import list_images
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError
 from resight.evaluate import judge_all
@@ -99,12 +100,13 @@ def tune_collection(
             actual=f"{len(collection)} images, k = {k}",
         )
     metric = f"recall_fraction@{k}"
-    total = count_images(queries) if queries else min(sample, len(collection))
+    lists = list_images(queries) if queries else []
+    total = sum(map(len, lists)) or min(sample, len(collection))
     with tempfile.TemporaryDirectory(prefix="resight-tune-") as scratch:
         points, refused = build_points(collection, position, grid, Path(scratch), tell)
         judged: list[list[JudgedQuery]] = [[] for _ in points]
         skipped: list[str] = []
-        for done, question in enumerate(list_questions(collection, position, queries, sample, seed), start=1):
+        for done, question in enumerate(list_questions(collection, position, lists, sample, seed), start=1):
             if isinstance(question, Skipped):
                 skipped.append(question.path)
             elif len(question[0]):

@@ -9,7 +9,7 @@ import pytest
 
 from resight.collection.attributes import NAMES, VALUES, AttributeSummary, AttributeTable, read_positions, summarise
 from resight.search import filters
-from resight.search.gallery import restrict
+from resight.search.gallery import filter_gallery
 from resight.store import ImageRecord
 from resight.types import Attribute, Positions
 
@@ -130,11 +130,11 @@ class Known:
 
 
 def test_images_that_a_filter_leaves_out_have_no_position():
-    found = restrict(Known(), frozenset({"c", "a", "x"})).positions()  # type: ignore[arg-type]
+    found = filter_gallery(Known(), frozenset({"c", "a", "x"})).positions()  # type: ignore[arg-type]
     assert found.ids == ("a", "c")
     assert [found.lats.tolist(), found.lons.tolist(), found.headings.tolist()] == [[1, 3], [4, 6], [7, 9]]
-    assert len(restrict(Known(), frozenset()).positions()) == 0  # type: ignore[arg-type]
+    assert len(filter_gallery(Known(), frozenset()).positions()) == 0  # type: ignore[arg-type]
 
 
 def test_without_a_filter_all_are_known():
-    assert len(restrict(Known(), None).positions()) == 3  # type: ignore[arg-type]
+    assert len(filter_gallery(Known(), None).positions()) == 3  # type: ignore[arg-type]

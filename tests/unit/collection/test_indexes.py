@@ -30,7 +30,7 @@ class FakeStore:
     version: int = 1
     layout: tuple[str, ...] = ("tokens",)
     builds: list[int] = field(default_factory=list)
-    pack_files: dict[str, str] = field(default_factory=dict)  # id → sha256, where it is not the usual one
+    files: dict[str, str] = field(default_factory=dict)  # id → sha256, where it is not the usual one
     stamps: dict[str, int] = field(default_factory=lambda: {name: row for row, name in enumerate(ROWS.ids)})
 
     def __len__(self) -> int:

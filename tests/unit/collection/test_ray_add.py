@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.collection.add import KnownImages
+from resight.collection.change_detection import KnownImages
 from resight.collection.ray_add import cut_blocks
 from resight.types import ImageRef
 

@@ -1,7 +1,4 @@
-"""`resight index` and `resight delete`.
-
-`resight export`.
-"""
+"""`resight index`, `resight delete` and `resight export`: images into a collection, out of it, and on to Qdrant."""
 
 import os
 from pathlib import Path
@@ -10,44 +7,32 @@ from typing import Annotated, Literal
 import typer
 
 from resight.apps import terminal
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
 from resight.errors import InputError
 from resight.files import remote
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
-
-Cache = Annotated[
-    Path | None,
-    typer.Option("--cache", metavar="FOLDER", help="Keep what the networks see here, and look there first."),
-]
-CacheSize = Annotated[
-    float, typer.Option("--cache-size", min=0, metavar="GB", help="What the cache may hold; the oldest goes first.")
-]
-Engine = Annotated[
-    str,
-    typer.Option("--engine", metavar="ENGINE", help="Where to encode: local, ray, ray://HOST:PORT or ray://auto."),
-]
-GIGABYTE = 10**9
-USUAL_CACHE = 4.0
+QDRANT_URL = "RESIGHT_QDRANT_URL"
 
 
 def index(
     paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests (.csv, .jsonl); also s3://….")],
-    into: Annotated[Path, typer.Option("--into", help="The collection; made when missing.")],
+    into: Annotated[Path, typer.Option("--into", help="The collection; created if missing.")],
     encoder: Annotated[str | None, typer.Option(help="A preset by name, e.g. sift or sift_vlad.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A recipe file of your own.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="Your own recipe file.")] = None,
     settings: Set = None,
     cache: Cache = None,
-    cache_size: CacheSize = USUAL_CACHE,
-    engine: Engine = "local",
+    cache_size: CacheSize = CACHE_SIZE,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="ENGINE", help="Where to encode: local, ray, ray://HOST:PORT or ray://auto."),
+    ] = "local",
     json: Json = False,
 ) -> None:
-    """Add images to a collection. Run it again to go on after a stop, or to take in what is new or has changed."""
+    """Add new and changed images to a collection. Run it again to continue after a stop."""
     from resight import recipe as recipes
     from resight.collection import DEFAULT, open_collection
-    from resight.collection.add import count_images
     from resight.collection.fit.fit_codebook import open_learning
-    from resight.encode.feature_cache import FeatureCache
+    from resight.collection.image_list import list_images
 
     if encoder and recipe:
         raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
@@ -61,15 +46,15 @@ def index(
                 actual="no such file or folder",
                 fix="check the path",
             )
-    count_images(paths)  # before a collection is made for nothing
-    features = FeatureCache(cache, int(cache_size * GIGABYTE)) if cache else None
-    with terminal.progress("indexing") as report_progress:
+    lists = list_images(paths)  # fails without images, before a collection is made
+    features = open_cache(cache, cache_size)
+    with terminal.progress("indexing") as bar:
         collection = (
-            open_learning(into, chosen, paths, cache=features, progress=report_progress)
+            open_learning(into, chosen, lists, cache=features, progress=bar)
             if chosen
             else open_collection(into, cache=features)
         )
-        report = collection.add(*paths, progress=report_progress, engine=engine)
+        report = collection.add(*lists, progress=bar, engine=engine)
     if json:
         return terminal.print_json({"collection": into, "images": len(collection), **terminal.plain(report)})
     terminal.print_skipped(report.skipped)
@@ -81,7 +66,7 @@ def index(
 
 
 def _check_engine(engine: str, cache: Path | None) -> None:
-    """Before anything is made: that the engine can encode, and answers."""
+    """Fails before anything is created if the engine cannot encode or does not answer."""
     if engine == "local":
         return
     from resight import ray_cluster
@@ -89,7 +74,7 @@ def _check_engine(engine: str, cache: Path | None) -> None:
     if cache is not None:
         raise InputError(
             "--cache and --engine exclude each other",
-            expected="one of them: the cache is of one machine",
+            expected="one of them: a cache serves one machine",
             actual=f"--cache {cache} --engine {engine}",
             fix="leave out one of them",
         )
@@ -101,7 +86,7 @@ def delete(
     ids: Annotated[list[str], typer.Argument(help="Ids of images to remove; the files stay.")],
     json: Json = False,
 ) -> None:
-    """Remove images from a collection (never the files themselves)."""
+    """Remove images from a collection, never the files themselves."""
     from resight.collection import open_collection
 
     opened = open_collection(collection, must_exist=True)
@@ -112,48 +97,45 @@ def delete(
     return None
 
 
-URL = "RESIGHT_QDRANT_URL"
-
-
 def export(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
-    to: Annotated[Literal["qdrant"], typer.Option(help="What it is exported to.")] = "qdrant",
+    to: Annotated[Literal["qdrant"], typer.Option(help="The target system.")] = "qdrant",
     url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help=f"A Qdrant server; {URL} where neither this nor --folder is given."),
+        typer.Option(metavar="URL", help=f"A Qdrant server; default: {QDRANT_URL}, unless --folder is given."),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="A folder instead of a server.")] = None,
-    edge: Annotated[bool, typer.Option("--edge", help="In that folder, a Qdrant Edge shard.")] = False,
-    name: Annotated[str | None, typer.Option(help="What the Qdrant collection is called.")] = None,
+    edge: Annotated[bool, typer.Option("--edge", help="In that folder, write a Qdrant Edge shard.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the Qdrant collection.")] = None,
     shortlist: Annotated[
-        int | None, typer.Option(min=1, help="How many answers by one vector are put in order by tokens.")
+        int | None, typer.Option(min=1, help="How many answers of the global vector the tokens rerank.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a collection into Qdrant, or bring what was written up to date. Run it again to go on after a stop."""
+    """Write a collection to Qdrant, or update an earlier export. Run it again to continue after a stop."""
     from resight.collection import open_collection
     from resight.collection.qdrant.connect import name_export, open_folder, open_server
     from resight.collection.qdrant.sync import export as upload
 
-    server = url or (None if folder else os.environ.get(URL))
+    server = url or (None if folder else os.environ.get(QDRANT_URL))
     if (server is None) == (folder is None) or (edge and folder is None):
         raise InputError(
-            f"where should the {to} collection lie?",
-            expected="--url URL, or --folder FOLDER, which --edge may stand beside",
+            f"it is not clear where to put the {to} collection",
+            expected="--url URL, or --folder FOLDER with or without --edge",
             actual="both" if url and folder else "--edge without --folder" if edge else "neither",
             fix=f"e.g. resight export {collection} --to {to} --folder photos.qdrant",
         )
     opened = open_collection(collection, must_exist=True)
     called = name or name_export(collection)
-    place = open_folder(folder, called, edge=edge) if folder else open_server(server or "", called)
+    target = open_folder(folder, called, edge=edge) if folder else open_server(server or "", called)
     try:
         with terminal.progress("exporting") as bar:
-            report = upload(opened, place, shortlist, bar)
+            report = upload(opened, target, shortlist, bar)
     finally:
-        place.close()
+        target.close()
     if json:
         return terminal.print_json(report)
     vectors = ", ".join(f"{part} ({size} dimensions)" for part, size in report.vectors.items())
     print(f"{report.images:,} images in {report.where}: {report.sent:,} sent, {report.removed:,} removed")
-    print(f"vectors: {vectors}; global is {report.meaning}; the first {report.shortlist:,} are put in order by tokens")
+    print(f"vectors: {vectors}; global is {report.meaning}; tokens rerank the first {report.shortlist:,}")
     return None

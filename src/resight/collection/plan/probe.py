@@ -24,7 +24,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from resight import index as indexes
-from resight.collection.add import LARGEST_BATCH, list_refs
+from resight.collection.add import LARGEST_BATCH
+from resight.collection.image_list import ImageList
 from resight.collection.indexes import create_index
 from resight.collection.plan.cluster import Rates
 from resight.data import image_files
@@ -116,11 +117,11 @@ def count_bytes(rows: Descriptors) -> int:
 
 
 def _choose(source: Path) -> tuple[int, Iterator[ImageRef]]:
-    total = sum(1 for ref in list_refs(source) if isinstance(ref, ImageRef))
+    images = ImageList(source)
+    total = sum(1 for _ in images.refs)
     if total == 0:
         raise InputError(f"no images in {source}", expected="a folder with images", fix="check the path")
-    refs = (ref for ref in list_refs(source) if isinstance(ref, ImageRef))
-    return total, islice(refs, 0, None, max(total // PROBES, 1))
+    return total, islice(images.refs, 0, None, max(total // PROBES, 1))
 
 
 def make_pictures() -> Iterator[Picture]:

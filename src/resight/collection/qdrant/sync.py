@@ -35,7 +35,7 @@ from resight.collection.qdrant.export_plan import (
 from resight.collection.qdrant.payload_filters import find_kind, list_fields, make_fields
 from resight.collection.view import View
 from resight.errors import CollectionError, SpaceMismatch
-from resight.index.qdrant_backend.backend import Payload, Backend, Point, VectorLayout, batch_points
+from resight.index.qdrant_backend.backend import Backend, Payload, Point, VectorLayout, batch_points
 from resight.search.locate_boxes import split
 from resight.store import ImageRecord
 from resight.types import Descriptors, FloatArray

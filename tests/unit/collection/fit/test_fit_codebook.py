@@ -10,6 +10,7 @@ from resight import recipe as recipes
 from resight.collection import open_collection
 from resight.collection.fit import fit_codebook
 from resight.collection.fit.fit_codebook import sample_features
+from resight.collection.image_list import ImageList
 from resight.encode import backbones, codebook
 from resight.errors import InputError, RecipeError, SpaceMismatch
 from resight.types import ImageRef, Recipe
@@ -75,7 +76,7 @@ def test_branches_with_the_same_words_share_a_file_and_those_of_one_encoder_the_
     monkeypatch.setattr(fit_codebook, "sample_features", watch)
     soft = bow(assignment="soft")
     recipe = make_recipe(("sift", bow()), ("sift", soft), ("sift", bow(8)), ("orb", bow()))
-    hard_16, soft_16, hard_8, orb_16 = list_files(fit_codebook.prepare(recipe, [photos], tmp_path))
+    hard_16, soft_16, hard_8, orb_16 = list_files(fit_codebook.learn_codebooks(recipe, [photos], tmp_path))
     assert hard_16 == soft_16
     assert len({hard_16, hard_8, orb_16}) == 3
     assert sampled == ["sift", "orb"]
@@ -83,7 +84,7 @@ def test_branches_with_the_same_words_share_a_file_and_those_of_one_encoder_the_
 
 def test_the_rest_of_the_recipe_stays_as_it_is(photos: Path, tmp_path: Path):
     recipe = make_recipe(("sift", bow()), ("sift", {"name": "local"}))
-    prepared = fit_codebook.prepare(recipe, [photos], tmp_path)
+    prepared = fit_codebook.learn_codebooks(recipe, [photos], tmp_path)
     assert prepared.branches[1] == recipe.branches[1]
     assert prepared.branches[0].descriptor.settings["words"] == 16
     assert recipe.branches[0].descriptor.settings["codebook"] == "learn"
@@ -93,7 +94,7 @@ def test_learning_again_gives_the_same_words(photos: Path, tmp_path: Path):
     books = []
     for number in range(2):
         (file,) = list_files(
-            fit_codebook.prepare(make_recipe(("sift", bow())), [iter(refs(photos))], tmp_path / str(number))
+            fit_codebook.learn_codebooks(make_recipe(("sift", bow())), [iter(refs(photos))], tmp_path / str(number))
         )
         books.append(codebook.load(Path(file), "vlad_256").fingerprint)
     assert books[0] == books[1]
@@ -118,7 +119,7 @@ def test_other_words_than_those_of_the_collection_are_refused(photos: Path, tmp_
 def test_how_many_words_has_to_be_said(photos: Path, tmp_path: Path):
     recipe = make_recipe(("sift", {"name": "bow", "codebook": "learn"}))
     with pytest.raises(RecipeError, match="how many words"):
-        fit_codebook.prepare(recipe, [photos], tmp_path)
+        fit_codebook.learn_codebooks(recipe, [photos], tmp_path)
 
 
 def test_more_words_than_features_are_refused_before_a_collection_is_made(photos: Path, tmp_path: Path):
@@ -130,9 +131,9 @@ def test_more_words_than_features_are_refused_before_a_collection_is_made(photos
 def test_an_image_gives_no_more_than_its_share_and_only_what_lies_in_its_box(photos: Path):
     (ref, *_) = refs(photos)
     backbone = backbones.build("sift")
-    assert len(sample_features([refs(photos)], backbone, 60, 0)) == 60
-    whole = sample_features([[ref]], backbone, 10_000, 0)
-    part = sample_features([[ImageRef("a", ref.path, (0, 0, 100, 100))]], backbone, 10_000, 0)
+    assert len(sample_features([ImageList(refs(photos))], backbone, 60, 0)) == 60
+    whole = sample_features([ImageList([ref])], backbone, 10_000, 0)
+    part = sample_features([ImageList([ImageRef("a", ref.path, (0, 0, 100, 100))])], backbone, 10_000, 0)
     assert 0 < len(part) < len(whole) / 3
 
 
@@ -143,6 +144,6 @@ def test_images_that_cannot_be_read_are_passed_over(photos: Path, tmp_path: Path
         yield ImageRef("broken", tmp_path / "broken.png")
         yield refs(photos)[0]
 
-    assert len(sample_features([list(some())], backbones.build("sift"), 100, 0)) == 50
+    assert len(sample_features([ImageList(list(some()))], backbones.build("sift"), 100, 0)) == 50
     with pytest.raises(InputError, match="no image could be read"):
-        sample_features([[ImageRef("broken", tmp_path / "broken.png")]], backbones.build("sift"), 100, 0)
+        sample_features([ImageList([ImageRef("broken", tmp_path / "broken.png")])], backbones.build("sift"), 100, 0)

@@ -9,7 +9,7 @@ import pytest
 from resight.collection.qdrant.export_plan import MARK_NUMBER, number_image
 from resight.collection.qdrant.payload_filters import find_kind, list_fields, make_fields, translate
 from resight.errors import InputError
-from resight.index.qdrant_backend.backend import Ask, Place, Point, VectorLayout, load_kind
+from resight.index.qdrant_backend.backend import Ask, Backend, Point, VectorLayout, load_kind
 from resight.search import filters
 
 pytest.importorskip("qdrant_client")
@@ -31,10 +31,10 @@ KINDS = {
 
 
 @pytest.fixture(scope="module", params=["client", "edge"])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     if request.param == "edge":
         pytest.importorskip("qdrant_edge")
-        opened: Place = load_kind("edge").open_edge(tmp_path_factory.mktemp("edge") / "shard")
+        opened: Backend = load_kind("edge").open_edge(tmp_path_factory.mktemp("edge") / "shard")
     else:
         opened = load_kind("client").open_memory("images")
     opened.create({"v": VectorLayout(1)})
@@ -46,7 +46,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     opened.close()
 
 
-def find(place: Place, where: list[str], near: tuple[float, float, float] | None = None) -> set[int]:
+def find(place: Backend, where: list[str], near: tuple[float, float, float] | None = None) -> set[int]:
     found = place.query(Ask("v", np.ones(1, np.float32), 100), translate(filters.parse(where, near), KINDS))
     return {int(point.number) for point in found}
 
@@ -60,20 +60,20 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("condition", ["".join(parts) for parts in CONDITIONS])
-def test_the_same_images_pass(place: Place, condition: str):
+def test_the_same_images_pass(place: Backend, condition: str):
     (one,) = filters.parse([condition])
     assert find(place, [condition]) == {number for number, image in enumerate(IMAGES) if one.holds(image)}
 
 
 @pytest.mark.parametrize("near", [(48.0, 2.0, 50), (48.0, 2.0, 200), (48.0, 2.0, 12_000), (48.0, -179.9999, 100)])
-def test_the_same_images_lie_in_a_circle(place: Place, near: tuple[float, float, float]):
+def test_the_same_images_lie_in_a_circle(place: Backend, near: tuple[float, float, float]):
     (circle,) = filters.parse(near=near)
     expected = {number for number, image in enumerate(IMAGES) if circle.holds(image)}
     assert expected
     assert find(place, [], near) == expected
 
 
-def test_all_conditions_have_to_hold(place: Place):
+def test_all_conditions_have_to_hold(place: Backend):
     assert find(place, ["year>=0", "seen=true"], (48.0, 2.0, 1000)) == {0}
 
 

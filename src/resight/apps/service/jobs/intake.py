@@ -1,6 +1,6 @@
-"""The writing side of one collection: files and ids in, jobs and what was removed out.
+"""The writing side of one collection: received files and ids in, accepted jobs and removals out.
 
-What this returns is durable: a client may be told.
+Everything that it returns is durable, so that a route may report it to the client.
 """
 
 import logging
@@ -9,19 +9,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from resight.apps.service.error_responses import refuse_unknown
-from resight.apps.service.jobs.database import JournalFile
-from resight.apps.service.jobs.models import Arrival, Job, Kind, Promise
-from resight.apps.service.jobs.store import FindPromised, Journal, Limits, Prepare, Queue
-from resight.apps.service.jobs.turns import keep_trying, take_turn
-from resight.apps.service.jobs.uploads import Uploads, choose_ids
+from resight.apps.service.error_responses import not_found
+from resight.apps.service.jobs.database import JobDatabase
+from resight.apps.service.jobs.models import Job, Kind, PendingImage, ReceivedFile
+from resight.apps.service.jobs.store import FindPending, JobQueue, JobStore, Prepare, QueueLimits
+from resight.apps.service.jobs.uploads import UploadStore, choose_ids
+from resight.apps.service.jobs.write_lock import hold_write_lock, retry_while_busy
 from resight.collection import Collection
-from resight.collection.add import EXIF
+from resight.collection.change_detection import EXIF
 from resight.types import Attribute, Skipped
 
 log = logging.getLogger("resight.service.jobs")
 REPEATED = "the same file was sent twice"
-Prepared = tuple[Sequence[Promise], Sequence[Skipped]]
+Prepared = tuple[Sequence[PendingImage], Sequence[Skipped]]
 
 
 @dataclass(frozen=True)
@@ -31,87 +31,90 @@ class Removal:
 
 
 class Intake:
-    def __init__(self, name: str, collection: Collection, limits: Limits | None = None) -> None:
+    def __init__(self, name: str, collection: Collection, limits: QueueLimits | None = None) -> None:
         self.name = name
         self.collection = collection
-        self.uploads = Uploads(collection.home)
-        self._file = JournalFile(collection.home)
-        self.journal = Journal(self._file, name, limits)
-        self.queue = Queue(self._file)
-        self.littered = threading.Event()  # files may be there that nothing refers to
-        self.writes = 0  # changes to the store by this process, for housekeeping
+        self.uploads = UploadStore(collection.home)
+        self._database = JobDatabase(collection.home)
+        self.store = JobStore(self._database, name, limits)
+        self.queue = JobQueue(self._database)
+        self.has_orphans = threading.Event()  # set when some uploads may no longer be referenced
+        self.writes = 0  # changes of the collection by this process, for maintenance
 
-    def add(self, arrivals: Sequence[Arrival], ids: Sequence[str] = (), skipped: Sequence[Skipped] = ()) -> Job:
-        """Take on new images, under these ids or under their names; an image that has the id is replaced."""
+    def add(self, files: Sequence[ReceivedFile], ids: Sequence[str] = (), skipped: Sequence[Skipped] = ()) -> Job:
+        """Accept new images, under these ids or under their file names; an image with the same id is replaced."""
 
-        def prepare(find_promised: FindPromised) -> Prepared:
+        def prepare(find_pending: FindPending) -> Prepared:
             view = self.collection.view()
 
             def find_content(id: str) -> str | None:
-                known = find_promised(id) or view.find(id)
+                known = find_pending(id) or view.find(id)
                 return None if known is None else known.sha256
 
-            files = [(one.name, one.sha256) for one in arrivals]
-            named = list(zip(arrivals, choose_ids(files, ids, find_content), strict=True))
-            promises = [Promise(id, one.name, one.sha256, one.bytes, one.attributes) for one, id in named if id]
-            return promises, [*skipped, *(Skipped(one.name, REPEATED) for one, id in named if not id)]
+            contents = [(file.name, file.sha256) for file in files]
+            named = list(zip(files, choose_ids(contents, ids, find_content), strict=True))
+            images = [PendingImage(id, file.name, file.sha256, file.bytes, file.attributes) for file, id in named if id]
+            return images, [*skipped, *(Skipped(file.name, REPEATED) for file, id in named if not id)]
 
-        return self._promise("add", prepare, arrivals)
+        return self._accept("add", prepare, files)
 
-    def update(self, id: str, arrival: Arrival | None, attributes: Mapping[str, Attribute] | None) -> Job:
-        """Take on a change: another file, other attributes in place of all there are, or both. None: as it is."""
+    def update(self, id: str, file: ReceivedFile | None, attributes: Mapping[str, Attribute] | None) -> Job:
+        """Accept a change: a new file, new attributes in place of all others, or both. None leaves a part as it is."""
 
-        def prepare(find_promised: FindPromised) -> Prepared:
-            # Only what is promised: the file of a job that is still being received may never come.
-            known = find_promised(id, accepted=True) or self._describe(id)
+        def prepare(find_pending: FindPending) -> Prepared:
+            # Accepted jobs only: a job that is still receiving its files may never get them.
+            known = find_pending(id, accepted=True) or self._find_stored(id)
             if known is None:
-                raise refuse_unknown("image", id[:80], "check the id")
-            if arrival is not None:
-                known = Promise(id, arrival.name, arrival.sha256, arrival.bytes, known.attributes)
+                raise not_found("image", id[:80], "check the id")
+            if file is not None:
+                known = PendingImage(id, file.name, file.sha256, file.bytes, known.attributes)
             if attributes is not None:
                 known = replace(known, attributes={**dict.fromkeys(EXIF), **attributes})
             return [known], []
 
-        return self._promise("update", prepare, [] if arrival is None else [arrival])
+        return self._accept("update", prepare, [] if file is None else [file])
 
     def delete(self, ids: Sequence[str], patience: float) -> Removal:
-        """Remove images, and those that wait to be added; CollectionBusy when others write for all that time."""
+        """Remove images, stored or waiting; CollectionBusy when others write for `patience` seconds."""
         wanted = list(dict.fromkeys(ids))
         end = time.monotonic() + patience
-        with take_turn(self.uploads.folder, patience):
+        with hold_write_lock(self.uploads.folder, patience):
             view = self.collection.view()
             stored = {id for id in wanted if view.find(id) is not None}
             if stored:
-                keep_trying(lambda: self.collection.delete(sorted(stored)), end - time.monotonic())
+                retry_while_busy(lambda: self.collection.delete(sorted(stored)), end - time.monotonic())
                 self.collection.prepare()
-            dropped = self.journal.drop(wanted)
+            dropped = self.store.drop(wanted)
         gone = stored | dropped
         if gone:
             self.writes += 1
-            self.littered.set()
+            self.has_orphans.set()
             log.info("%d images deleted from %s", len(gone), self.name)
         return Removal(len(gone), tuple(id for id in wanted if id not in gone))
 
     def cancel(self, job: str) -> Job | None:
-        """Leave out what is not stored yet; None when there is no such job."""
-        cancelled = self.journal.cancel(job)
-        self.littered.set()
+        """Skip the images of a job that are not stored yet; None when there is no such job."""
+        cancelled = self.store.cancel(job)
+        self.has_orphans.set()
         return cancelled
 
-    def _promise(self, kind: Kind, prepare: Prepare, arrivals: Sequence[Arrival]) -> Job:
-        job = self.journal.receive(kind, prepare)
+    def close(self) -> None:
+        self._database.close()
+
+    def _accept(self, kind: Kind, prepare: Prepare, files: Sequence[ReceivedFile]) -> Job:
+        job = self.store.receive(kind, prepare)
         try:
-            self.uploads.keep(arrival.read() for arrival in arrivals)
+            self.uploads.save(file.read() for file in files)
         except BaseException:
-            self.journal.abandon(job)
-            self.littered.set()
+            self.store.abandon(job)
+            self.has_orphans.set()
             raise
-        accepted = self.journal.accept(job)
-        log.info("job %s: %s of %d images promised for %s", job, kind, accepted.total, self.name)
+        accepted = self.store.accept(job)
+        log.info("job %s: %s of %d images accepted for %s", job, kind, accepted.total, self.name)
         return accepted
 
-    def _describe(self, id: str) -> Promise | None:
-        """A stored image as a promise to add it again as it is."""
+    def _find_stored(self, id: str) -> PendingImage | None:
+        """A stored image, to be added again as it is."""
         record = self.collection.view().find(id)
         if record is None:
             return None
@@ -120,7 +123,4 @@ class Intake:
         upload = self.uploads.path(record.sha256)
         is_upload = upload.is_file() and (ref.path == upload or not ref.path.is_file())  # the collection was moved
         path = None if is_upload else ref.path
-        return Promise(id, ref.path.name, record.sha256, 0, attributes, ref.box, path)
-
-    def close(self) -> None:
-        self._file.close()
+        return PendingImage(id, ref.path.name, record.sha256, 0, attributes, ref.box, path)

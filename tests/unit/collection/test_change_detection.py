@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.collection.add import KnownImage, KnownImages
+from resight.collection.change_detection import KnownImage, KnownImages
 from resight.store import ImageRecord
 from resight.types import Attribute, Box, ImageRef
 
@@ -38,8 +38,8 @@ def test_only_what_is_asked_for_is_read():
 def test_what_was_written_is_known_without_reading_it_and_counts_as_there_from_then_on():
     shelf = Shelf()
     known = KnownImages(shelf)  # type: ignore[arg-type]
-    assert [known.note(make_record("00007", "new")), known.note(make_record("new"))] == [True, False]
-    assert known.note(make_record("new")) is True
+    assert [known.add_written(make_record("00007", "new")), known.add_written(make_record("new"))] == [True, False]
+    assert known.add_written(make_record("new")) is True
     known.look_up(["00007"])
     written = known.get("00007")
     assert written is not None and written.path == Path("new")
@@ -62,4 +62,4 @@ def test_an_image_is_unchanged_where_it_is_described_as_before(
     stored: dict[str, Attribute], told: dict[str, Attribute], box: Box | None, same: bool
 ):
     known = KnownImage.of(make_record("a", **stored))
-    assert known.says(ImageRef("a", Path("a"), box, told)) is same
+    assert known.has_attributes_of(ImageRef("a", Path("a"), box, told)) is same

@@ -1,0 +1,102 @@
+"""The images of a source, listed once.
+
+In: a folder, an image file, a manifest, or an iterable of ImageRefs. Out: an ImageList, which counts them and yields
+them as often as needed, so that one walk through a folder serves progress, learning and adding. Memory stays bounded: a
+long list spills into a temporary file.
+"""
+
+import pickle
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from resight.data.folder_walk import walk
+from resight.data.image_files import SUFFIXES
+from resight.data.sets import manifest
+from resight.encode.extract import gather
+from resight.errors import InputError
+from resight.files import remote
+from resight.types import ImageRef, Skipped
+
+MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
+CHUNK = 512  # images that are written and read together
+IN_MEMORY = 1 << 23  # bytes; a longer list spills
+
+Source = str | Path | Iterable[ImageRef]
+
+
+class ImageList:
+    def __init__(self, source: Source) -> None:
+        is_path = isinstance(source, (str, Path))
+        self.name = str(source) if is_path else ""
+        self.ids_are_given = not is_path  # by the caller
+        self._items: _Spool | list[ImageRef]
+        self._items = _Spool(_find_images(Path(source))) if isinstance(source, (str, Path)) else _check_refs(source)
+
+    def __len__(self) -> int:
+        """Images, and files that cannot be one."""
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[ImageRef | Skipped]:
+        return iter(self._items)
+
+    @property
+    def refs(self) -> Iterator[ImageRef]:
+        """The images alone."""
+        return (item for item in self if isinstance(item, ImageRef))
+
+
+def list_images(sources: Sequence[Source | ImageList]) -> list[ImageList]:
+    """One list per source; an ImageList stays as it is. InputError if there are no images."""
+    lists = [source if isinstance(source, ImageList) else ImageList(source) for source in sources]
+    if not any(map(len, lists)):
+        raise InputError(
+            f"no images in {', '.join(images.name for images in lists if images.name) or 'what was given'}",
+            expected=f"files ending in {', '.join(sorted(SUFFIXES))}",
+            actual="none",
+            fix="check the path; hidden files and folders are left out",
+        )
+    return lists
+
+
+def _find_images(path: Path) -> Iterator[ImageRef | Skipped]:
+    if path.suffix.lower() in MANIFESTS and (remote.is_remote(path) or path.is_file()):
+        return manifest.refs(path)
+    return walk(path)
+
+
+def _check_refs(source: Iterable[object]) -> list[ImageRef]:
+    refs = []
+    for ref in source:
+        if not isinstance(ref, ImageRef):
+            raise InputError(
+                "cannot add that",
+                expected="paths, or one iterable of ImageRef",
+                actual=f"an iterable with a {type(ref).__name__}",
+                fix='e.g. add("photos/", "more/") or add([ImageRef("a", Path("a.jpg"))])',
+            )
+        refs.append(ref)
+    return refs
+
+
+class _Spool:
+    """Items that can be read again: in memory up to IN_MEMORY bytes, and beyond that in a temporary file."""
+
+    def __init__(self, items: Iterable[ImageRef | Skipped]) -> None:
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - it lives as long as the spool
+        self._offsets: list[int] = []
+        self._count = 0
+        weakref.finalize(self, self._file.close)
+        for chunk in gather(items, CHUNK):
+            self._offsets.append(self._file.tell())
+            pickle.dump(chunk, self._file, pickle.HIGHEST_PROTOCOL)
+            self._count += len(chunk)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[ImageRef | Skipped]:
+        for offset in self._offsets:
+            self._file.seek(offset)
+            yield from pickle.load(self._file)
