@@ -3,8 +3,13 @@
 In go Records, out come ImageRecords and Descriptors. A commit adds files and never changes one, so a process that is
 killed leaves the state of the last commit. All reading goes through a snapshot of one version (`_snapshot`). The folder
 may lie in an object store, which Lance reaches by itself (s3:// with the AWS_… variables).
+
+Many processes on many machines may also write fragments at the same time: files that no version names yet, so that none
+of them changes the table. Each describes its files in lines of JSON. One process commits the descriptions; the rows
+neither pass through it nor are copied. A file whose description is never committed does no harm.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,10 +20,10 @@ from typing import Any
 import lance
 
 from resight.errors import CollectionError, SpaceMismatch, StorageError
+from resight.files import remote
 from resight.files.remote import is_remote, to_url
 from resight.store import FIELDS, KEEP, Field, Fragment, ImageRecord, Layout, Record
 from resight.store._arrow import encode, make_schema, read_layout
-from resight.store._fragments import commit_fragments, write_fragments
 from resight.store._snapshot import TABLE, Snapshot, locate_table, report_unreadable, split, summarise, take_snapshot
 from resight.types import Descriptors
 
@@ -101,7 +106,10 @@ class LanceStore:
     def write_apart(self, records: Sequence[Record]) -> Fragment:
         rows = encode(records, self.layout, self._table.schema)
         with _writing():
-            return Fragment(tuple(record.image.id for record in records), write_fragments(rows, self._folder))
+            table = locate_table(self._folder)
+            written = lance.fragment.write_fragments(rows, table, schema=rows.schema, mode="append")
+        files = tuple(json.dumps(fragment.to_json()) for fragment in written)
+        return Fragment(tuple(record.image.id for record in records), files)
 
     def commit(self, fragments: Sequence[Fragment]) -> None:
         known = self._catch_up()
@@ -109,7 +117,10 @@ class LanceStore:
         _refuse_twice(ids, known)
         with self._changing():
             files = [file for fragment in fragments for file in fragment.files]
-            commit_fragments(files, self._folder, self.version)
+            for file in files:
+                _check_sizes(json.loads(file), self._folder / TABLE / "data")
+            operation = lance.LanceOperation.Append([lance.FragmentMetadata.from_json(file) for file in files])
+            lance.LanceDataset.commit(locate_table(self._folder), operation, read_version=self.version)
             self._table.checkout_latest()
         known.update(ids)
         self._known = self.version, known
@@ -185,6 +196,28 @@ def _refuse_twice(ids: Sequence[str], known: Set[str]) -> None:
                 fix="use the ordinary `write` for images that are there already: it replaces them",
             )
         seen.add(id)
+
+
+def _check_sizes(fragment: dict[str, Any], folder: Path) -> None:
+    """Lance opens a file only when it reads it: a missing one would make the whole table unreadable."""
+    for file in fragment["files"]:
+        path, expected = folder / file["path"], file["file_size_bytes"]
+        actual = _measure(path)
+        if actual != expected:
+            raise StorageError(
+                f"{remote.to_url(path)} is not what a node has written",
+                expected=f"{expected:,} bytes",
+                actual="no such file" if actual is None else f"{actual:,} bytes",
+                fix="check that all nodes see the same folder and that its disk is healthy; then try again",
+            )
+
+
+def _measure(path: Path) -> int | None:
+    """Bytes of a local or remote file; None where there is none."""
+    if remote.is_remote(path):
+        status = remote.stat(path)
+        return None if status is None else status.size
+    return path.stat().st_size if path.exists() else None
 
 
 def _open_table(config: Config) -> Any:
