@@ -1,6 +1,6 @@
-"""A page that shows the groups of a dedup run: what is kept first, then its duplicates with kind and probability.
+"""A page that shows the groups of a dedup run: the image to keep first, then its duplicates with kind and probability.
 
-In: a Report and its collections. Out: HTML that needs nothing else. Long lists are cut, and the page says where.
+In: a Report and its collections. Out: self-contained HTML. Long lists are cut, and the page says where.
 """
 
 import base64
@@ -21,15 +21,15 @@ from resight.errors import BoxError, CollectionError, ImageError
 from resight.explain.format import format_probability
 from resight.explain.search_page import shrink
 
-GROUPS, MEMBERS, LOOSE = 200, 12, 100  # that are shown
+GROUPS, MEMBERS, LOOSE = 200, 12, 100  # most shown
 SIDE = 240
-KINDS = {"copy": "Exact copy", "near_copy": "Near copy", "same": "Same thing, other view"}
+KINDS = {"copy": "Exact copy", "near_copy": "Near copy", "same": "Same object, other view"}
 
 
 @dataclass(frozen=True)
 class Card:
     id: str
-    picture: str  # data: URI; empty where the file cannot be read
+    picture: str  # data: URI; empty for an unreadable file
     size: str
     verdict: str
 
@@ -54,12 +54,12 @@ def render(report: Report, a: Collection, b: Collection) -> str:
 
 
 def _show(pairs: list[Pair], a: Collection, b: Collection) -> dict[str, object]:
-    """What is kept (of a pair in no group: its first), and with it every other image that the pairs name."""
+    """The image to keep (for a pair without a group, its first), with every other image that the pairs name."""
     kept = pairs[0].keep or pairs[0].a
-    members = {pair.b: _say(pair) for pair in pairs if pair.a == kept}
+    members = {pair.b: _format_pair(pair) for pair in pairs if pair.a == kept}
     for pair in pairs:
         if pair.a != kept:  # two other members: one may be a copy that no pair with the kept image names
-            members.setdefault(pair.b, f"{_say(pair)}, of {pair.a}")
+            members.setdefault(pair.b, f"{_format_pair(pair)}, of {pair.a}")
     shown = list(members.items())[:MEMBERS]
     return {
         "kept": _make_card(a, kept, "Keep" if pairs[0].keep else ""),
@@ -69,7 +69,7 @@ def _show(pairs: list[Pair], a: Collection, b: Collection) -> dict[str, object]:
     }
 
 
-def _say(pair: Pair) -> str:
+def _format_pair(pair: Pair) -> str:
     return f"{KINDS[pair.kind]}, {format_probability(pair.probability)}"
 
 
@@ -88,5 +88,5 @@ def _make_card(collection: Collection, name: str, verdict: str) -> Card:
 
 
 def _digest(text: str) -> str:
-    """The source expression by which the page's policy lets this very style apply, and no other."""
+    """The hash by which the page's content security policy allows this style and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

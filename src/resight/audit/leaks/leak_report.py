@@ -1,11 +1,11 @@
-"""What a leak audit leaves behind. In: an Audit, its folder and the training images. Out: files.
+"""Write the files of a leak audit. In: an Audit, its folder and the training images.
 
-evidence.csv    every pair, surest first: probability, matched key points, where, classes, and what was decided
-removal.csv     classes that go (or images without a class): class, name, images, why, evaluation
+evidence.csv    every pair, surest first: probability, matched key points, box, classes, and the decision
+removal.csv     classes to remove (or images without a class): class, name, images, why, evaluation
 clean.csv       a manifest of the training images that stay
 overlap.csv     every evaluation image: id, class, split (overlapping or other), matches, training classes; for
-                `resight eval --split`. Where images have classes, one that is touched makes its class overlap
-audit.md, .json the tables, and what has to be known to read them
+                `resight eval --split`. If images have classes, one overlapping image makes its class overlap
+audit.md, .json the tables, and the notes needed to read them
 """
 
 import csv
@@ -40,7 +40,7 @@ def write_audit(audit: Audit, folder: Path, train: Collection, rules: Rules) -> 
 
 
 def write_clean(audit: Audit, path: Path, train: Collection, rules: Rules) -> None:
-    """Two passes over the records, which are never held at once."""
+    """Two passes over the records; they are never all in memory."""
     names = sorted({name for record in train.records() for name in record.attributes} - {"id", "path"})
     gone = {(removal.name, removal.labelled) for removal in audit.chosen.removals}
     stay = (record for record in train.records() if _find_owner(record, rules) not in gone)
@@ -75,11 +75,11 @@ def describe_audit(audit: Audit) -> str:
                 "# Leak audit",
                 f"{len(audit.overlap.leaks):,} pairs listed, {len(audit.decisions.confirmed):,} of them confirmed.",
                 "\n".join(f"- {note}" for note in audit.notes),
-                "## Evaluation images that the training set shows\n",
+                "## Evaluation images that the training set contains\n",
                 _draw(("evaluation set", "images", "with a match", "classes removed", "images removed"), sets),
                 "## The training set\n",
                 _draw(("training set", "images", "classes"), sizes),
-                "## Classes that go\n",
+                "## Classes to remove\n",
                 _draw(("class", "name", "images", "why", "evaluation images"), removed) if removed else "None.",
             ]
         ).replace("\n\n\n", "\n\n")
@@ -131,7 +131,7 @@ def _name_decisions(decisions: Decisions) -> Mapping[tuple[str, str], str]:
 
 
 def _find_owner(record: ImageRecord, rules: Rules) -> tuple[str, bool]:
-    """What an image is removed with: its class, or itself where it has none."""
+    """The unit of removal of an image: its class, or itself if it has none."""
     label = read_class(record, rules.class_attribute)
     return (record.id, False) if label is None else (label, True)
 

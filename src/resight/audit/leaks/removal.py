@@ -1,14 +1,13 @@
-"""Which training classes go. In: confirmed pairs, the classes of training images, texts. Out: Removals.
+"""Choose the training classes to remove, and tabulate the effect. In: confirmed pairs and classes. Out: Removals, rows.
 
-Of each evaluation image, the class that is most frequent among its confirmed matches is removed whole, as in CiDeR
-(where classes share a count, the surer one, then the first by name). Of images without a class, each confirmed match is
-removed by itself. A class whose name contains one of the texts (whatever case or accents) goes too. The other classes
-with confirmed matches stay and are told, as they may be the same thing under a second name; `every` removes them too.
+For each evaluation image, the class most frequent among its confirmed matches is removed whole, as in CiDeR (ties: the
+surer class, then the first by name). Of images without a class, each confirmed match is removed by itself. A class
+whose name contains one of the given texts (ignoring case and accents) goes, too. Other classes with confirmed matches
+stay and are reported, as they may be the same instance under a second name; `every` removes them as well.
 
-The tables of a leak audit, as in CiDeR: what the evaluation sets share with the training set (Table 2), the training
-set before and after (Table 3), and the classes that go (Table A12). Decisions in, rows out.
-
-A class that several evaluation sets share is counted with the one that has most of its images, so that rows add up.
+Tables as in CiDeR: what the evaluation sets share with the training set (Table 2), the training set before and after
+(Table 3), and the removed classes (Table A12). A class that several evaluation sets share counts for the set with most
+of its images, so that rows add up.
 """
 
 import unicodedata
@@ -28,7 +27,7 @@ class Removal:
     name: str
     labelled: bool
     why: Literal["matches", "text"]
-    evaluation: tuple[str, ...] = ()  # images that it is removed for
+    evaluation: tuple[str, ...] = ()  # evaluation images that it is removed for
     pairs: int = 0  # confirmed
     text: str = ""
 
@@ -36,7 +35,7 @@ class Removal:
 @dataclass(frozen=True)
 class Chosen:
     removals: tuple[Removal, ...]
-    left: Mapping[str, int]  # classes that stay though they have confirmed matches, with their number
+    left: Mapping[str, int]  # class that stays despite confirmed matches → number of these
 
 
 def choose_removals(
@@ -47,7 +46,7 @@ def choose_removals(
     *,
     every: bool = False,
 ) -> Chosen:
-    """`classes`: training image → class, of those in pairs; `names`: class → how people call it, of all."""
+    """`classes` maps training images in pairs to their class; `names` maps every class to its readable name."""
     matches: dict[str, list[Pair]] = defaultdict(list)  # evaluation image → its pairs
     reasons: dict[tuple[str, bool], set[str]] = defaultdict(set)  # class, labelled → evaluation images
     counts: Counter[tuple[str, bool]] = Counter()
@@ -87,7 +86,7 @@ def _find_most_frequent(pairs: Sequence[Pair], classes: Mapping[str, str | None]
 
 
 def _find_texts(names: Mapping[str, str], texts: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Classes with the first text that their name contains."""
+    """Class → the first text that its name contains."""
     wanted = [(text.strip(), _fold(text)) for text in texts if text.strip()]
     for label, name in sorted(names.items()):
         folded = _fold(name)
@@ -97,7 +96,7 @@ def _find_texts(names: Mapping[str, str], texts: Iterable[str]) -> Iterable[tupl
 
 
 def _fold(text: str) -> str:
-    """Small letters without accents: "Hôtel" → "hotel"."""
+    """Lower case without accents: "Hôtel" → "hotel"."""
     parts = unicodedata.normalize("NFKD", text.strip())
     return "".join(letter for letter in parts if not unicodedata.combining(letter)).casefold()
 
@@ -107,7 +106,7 @@ TEXT, TOTAL = "text", "total"
 
 @dataclass(frozen=True)
 class SetRow:
-    """An evaluation set: of its images, those with a confirmed match; classes and training images removed for it."""
+    """One evaluation set: images with a confirmed match, and the classes and training images removed for it."""
 
     name: str
     images: int | None
@@ -127,7 +126,7 @@ class SizeRow:
 
 @dataclass(frozen=True)
 class RemovedRow:
-    """A class that goes, or an image without one."""
+    """A removed class, or a removed image without a class."""
 
     name: str
     called: str
@@ -141,7 +140,7 @@ def tabulate_sets(
 ) -> tuple[SetRow, ...]:
     """`sets`: evaluation image → its set."""
     touched = {pair.a for pair in confirmed}
-    owners = [TEXT if removal.why == "text" else _find_owner(removal, sets) for removal in removals]
+    owners = [TEXT if removal.why == "text" else _find_main_set(removal, sets) for removal in removals]
     rows = []
     for name in sorted(set(sets.values())):
         members = {image for image, owner in sets.items() if owner == name}
@@ -189,6 +188,6 @@ def _count(name: str, owners: Sequence[str], removals: Sequence[Removal], sizes:
     return sum(removal.labelled for removal in own), sum(count_images(removal, sizes) for removal in own)
 
 
-def _find_owner(removal: Removal, sets: Mapping[str, str]) -> str:
+def _find_main_set(removal: Removal, sets: Mapping[str, str]) -> str:
     counts = Counter(sets[image] for image in removal.evaluation)
     return min(counts, key=lambda name: (-counts[name], name))

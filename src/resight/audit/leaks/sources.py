@@ -1,11 +1,9 @@
-"""What an audit is given (a collection, a folder or a manifest) → a collection.
+"""Open what an audit is given: a collection, a folder or a manifest; and count its classes.
 
-A collection is taken as it is. A folder or a manifest is indexed into the audit's own folder: images that are there
-already are not encoded again, and those that are no longer named leave it. In a folder, the class of an image is the
-folder it lies in below the root. Of a manifest with queries, an evaluation set is its queries, as it is them that a
-leak would favour; else all of it.
-
-The classes of a set of images: records in, sizes and names out, in one pass that holds no images.
+A collection is used as it is. A folder or a manifest is indexed into the audit's own folder: images that are already
+there are not encoded again, and images no longer named leave it. In a folder, the class of an image is its folder below
+the root. Of a manifest with queries, the evaluation set is its queries, since a leak would favour these; otherwise it
+is all images. `count_classes` needs one pass and holds no images.
 """
 
 from collections import Counter
@@ -46,7 +44,7 @@ def open_source(
         raise InputError(
             f"no images in {source}",
             expected="a collection, a folder of images, or a manifest",
-            actual="nothing to look at",
+            actual="nothing that can be read as an image",
             fix="check the path",
         )
     collection = open_collection(folder, recipe, cache=cache)
@@ -74,7 +72,7 @@ def _list_manifest(path: Path, queries: bool) -> Iterator[ImageRef]:
 @dataclass(frozen=True)
 class Classes:
     sizes: Mapping[str, int]  # class → images
-    names: Mapping[str, str]  # class → how people call it
+    names: Mapping[str, str]  # class → its readable name
     unlabelled: int  # images without a class
 
     @property
@@ -83,7 +81,7 @@ class Classes:
 
 
 def count_classes(records: Iterable[ImageRecord], class_attribute: str, name_attribute: str = "") -> Classes:
-    """Without an attribute that names them, classes are called what they are."""
+    """Without an attribute that holds readable names, a class is its own name."""
     sizes: Counter[str] = Counter()
     names: dict[str, str] = {}
     unlabelled = 0
@@ -99,6 +97,6 @@ def count_classes(records: Iterable[ImageRecord], class_attribute: str, name_att
 
 
 def read_class(record: ImageRecord, attribute: str) -> str | None:
-    """None: it has none, or an empty one."""
+    """None if it has none or an empty one."""
     value = record.attributes.get(attribute)
     return None if value is None or value == "" else str(value)

@@ -1,14 +1,12 @@
-"""review.json: what a review is called, which collections its pairs are in, and how it is shown.
+"""A review: pairs for people to judge, and their votes. In: pairs of two collections. Out: the next pair, and votes.
 
-A review: pairs that people look at, and their votes. In: pairs of two collections. Out: the next pair, and votes.
+    folder/review.json     title, the collections that hold the pairs' a and b, order, blind
+    folder/pairs.csv       the pairs (see dedup/pairs.py), numbered from 1 without repeats
+    folder/votes.sqlite    the votes, by the ids of the pair: a new list of pairs keeps earlier votes
+    folder/searched_with.json  the calibration behind the probabilities of an audit; other reviews have none
 
-    folder/review.json     title, the collections that the pairs' a and b are in, order, blind
-    folder/pairs.csv       the pairs (see pairs.py); a review calls them by their place, from 1, repeats left out
-    folder/votes.sqlite    the votes, by the ids of the pair: a new list of pairs keeps the votes that were cast
-    folder/searched_with.json  the calibration that the probabilities of an audit come from; other reviews have none
-
-Reviewers never see each other's votes. A blind review does not show the machine's own view of a pair before the vote,
-so that votes can correct it; that is the default. The pairs that are least certain come first, unless `order` is given.
+Reviewers never see each other's votes. A blind review (the default) hides resight's estimate until the vote, so that
+votes can correct it. The least certain pairs come first, unless `order` is given.
 """
 
 import csv
@@ -36,7 +34,7 @@ Order = Literal["uncertain", "given"]
 @dataclass(frozen=True)
 class Settings:
     title: str
-    a: Path  # the collection that the pairs' a are in
+    a: Path  # the collection that holds the pairs' a
     b: Path
     order: Order = "uncertain"
     blind: bool = True
@@ -77,7 +75,7 @@ def write_settings(settings: Settings, folder: Path) -> None:
 
 
 def _name(collection: Path, folder: Path) -> str:
-    """Relative where the collection lies in the review's folder, so that both can be moved together."""
+    """Relative if the collection lies in the review's folder, so that both can be moved together."""
     inside = collection.resolve().is_relative_to(folder.resolve())
     return Path(os.path.relpath(collection, folder)).as_posix() if inside else str(collection.resolve())
 
@@ -107,7 +105,7 @@ class Progress:
 class Review:
     folder: Path
     title: str
-    a: Path  # the collection that the pairs' a are in
+    a: Path  # the collection that holds the pairs' a
     b: Path
     pairs: tuple[Pair, ...]
     order: Order = "uncertain"
@@ -126,10 +124,10 @@ class Review:
         blind: bool | None = None,
         calibration: Calibration | None = None,
     ) -> "Review":
-        """Write a review down; where there is one already, its pairs are replaced, and its votes kept.
+        """Write a review. If the folder holds one, its pairs are replaced and its votes kept.
 
-        `order` and `blind` too stay as they are there, unless they are given. `calibration` is what the pairs'
-        probabilities come from, where that is a search.
+        `order` and `blind` keep their values unless given. `calibration` is that of the search behind the pairs'
+        probabilities, if any.
         """
         known = read_settings(folder) if has_settings(folder) else Settings(title, a, b)
         (folder / CALIBRATION).unlink(missing_ok=True)
@@ -145,7 +143,7 @@ class Review:
         settings = read_settings(folder)
         listed: dict[tuple[str, str], Pair] = {}
         for pair in read_pairs(folder / PAIRS):
-            listed.setdefault((pair.a, pair.b), pair)  # one that is there twice would never be done
+            listed.setdefault((pair.a, pair.b), pair)  # a repeated pair could never be completed
         pairs = tuple(listed.values())
         return cls(folder, settings.title, settings.a, settings.b, pairs, settings.order, settings.blind)
 
@@ -157,9 +155,9 @@ class Review:
         return self.pairs[number - 1]
 
     def next(self, reviewer: str, *, skipped: bool = False) -> int | None:
-        """The number of the pair that this reviewer should look at; None when all are done.
+        """The number of the next pair for this reviewer; None if all are done.
 
-        With `skipped`, the pair that was skipped longest ago, when no other is left.
+        With `skipped`, the pair skipped longest ago if no other is left.
         """
         votes = self._list_votes(check_reviewer(reviewer))
         seen = {self._numbers[vote.a, vote.b] for vote in votes}
@@ -170,20 +168,19 @@ class Review:
         return left
 
     def vote(self, reviewer: str, number: int, verdict: str) -> Vote:
-        """Durable when this returns."""
+        """Cast a vote; it is durable when this returns."""
         pair = self.find(number)
         return self._votes.cast(reviewer, pair.a, pair.b, verdict)
 
     def last(self, reviewer: str) -> int | None:
-        """The number of the pair that this reviewer voted on last, of those that are listed; None: no vote."""
+        """The number of the listed pair that this reviewer voted on last; None without a vote."""
         votes = self._list_votes(check_reviewer(reviewer))
         return self._numbers[votes[-1].a, votes[-1].b] if votes else None
 
     def undo(self, reviewer: str, number: int | None = None) -> int | None:
-        """Take a vote back, that on this pair or else the last one, and give the pair's number; None: no vote at all.
+        """Undo the vote on this pair, or else the last one, and return the pair's number; None without a vote.
 
-        With a number it may be asked again, such as after an answer that got lost: a vote that is gone stays gone, and
-        no other goes in its place.
+        With a number the call may be repeated, e.g. after a lost response: no other vote is undone instead.
         """
         number = self.last(reviewer) if number is None else number
         if number is None:
@@ -196,7 +193,7 @@ class Review:
 
     @property
     def calibration(self) -> Calibration | None:
-        """That of the search that gave the probabilities; None: they come from elsewhere."""
+        """The calibration of the search behind the probabilities; None if they come from elsewhere."""
         file = self.folder / CALIBRATION
         return calibrations.load(file)[0] if file.is_file() else None
 
@@ -207,7 +204,7 @@ class Review:
         return measure_agreement(self._list_votes())
 
     def list_votes(self) -> list[Vote]:
-        """Everybody's, of the pairs that are listed, oldest first."""
+        """All reviewers' votes on listed pairs, oldest first."""
         return self._list_votes()
 
     def export_csv(self) -> str:

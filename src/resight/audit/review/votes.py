@@ -1,13 +1,12 @@
-"""Votes on pairs of images. In: who says what of which pair. Out: the votes, in the order in which they were cast.
+"""Votes on pairs of images in one SQLite file, and how far reviewers agree beyond chance.
 
-One SQLite file. A vote is on the disk when `cast` returns, so that neither a killed process nor a power cut takes it
-back. Every call opens the file anew: threads and processes may vote at once.
-A reviewer has one vote on a pair, the last one; casting the same vote again changes nothing but its place.
+A vote is on disk when `cast` returns: neither a killed process nor a power cut loses it. Every call opens the file, so
+threads and processes may vote at once. A reviewer has one vote per pair, the last one; casting the same vote again only
+moves it to the end.
 
-How far reviewers agree beyond chance. In: votes. Out: Cohen's kappa of each two, Fleiss' kappa of all.
-
-Conventions: skipping is no vote; `unsure` is a category beside `same` and `different`. Where chance alone would agree
-always (all votes alike), kappa is undefined and given as None, whatever the agreement; the same without common pairs.
+Agreement: Cohen's kappa of each two reviewers, Fleiss' kappa of all. Skipping is no vote; `unsure` is a category beside
+`same` and `different`. If chance alone would always agree (all votes equal), or without common pairs, kappa is
+undefined and None.
 """
 
 import contextlib
@@ -53,7 +52,7 @@ class VoteBook:
         self.path = path
 
     def cast(self, reviewer: str, a: str, b: str, verdict: str) -> Vote:
-        """Write a vote down; it is durable when this returns."""
+        """Store a vote; it is durable when this returns."""
         vote = Vote(check_reviewer(reviewer), a, b, check_verdict(verdict), datetime.now(UTC).isoformat())
         with self._open() as connection:
             connection.execute("delete from votes where (reviewer, a, b) = (?, ?, ?)", (vote.reviewer, a, b))
@@ -64,7 +63,7 @@ class VoteBook:
         return vote
 
     def remove(self, vote: Vote) -> bool:
-        """Take a vote back, as it was read; whether it was still there. One that was cast anew since stays."""
+        """Delete a vote as it was read; return whether it was still there. A newer vote on the pair stays."""
         with self._open() as connection:
             row = connection.execute(
                 "delete from votes where (reviewer, a, b, at) = (?, ?, ?, ?) returning number",
@@ -83,7 +82,7 @@ class VoteBook:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it is kept, or nothing."""
+        """One transaction."""
         try:
             with contextlib.closing(connect(self.path)) as connection:
                 connection.execute("begin immediate")
@@ -93,14 +92,14 @@ class VoteBook:
         except sqlite3.Error as error:
             raise StorageError(
                 f"cannot keep votes in {self.path}",
-                expected="a place that can be written to, and a file that resight made",
+                expected="a writable folder, and a file that resight made",
                 actual=str(error),
                 fix="check who may write there and the space left",
             ) from error
 
 
 def check_reviewer(name: str) -> str:
-    """The name without blanks around it; it becomes a cell of a table, so that it may not look like a formula."""
+    """The name without surrounding blanks; refused if it looks like a formula, since it becomes a table cell."""
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable() or name[0] in "=+-@":
         raise InputError(
@@ -125,7 +124,7 @@ Ballot = Mapping[tuple[str, str], str]  # pair → verdict, of one reviewer
 class TwoReviewers:
     first: str
     second: str
-    pairs: int  # that both voted on
+    pairs: int  # with votes of both
     agreed: int
     kappa: float | None
 
@@ -134,7 +133,7 @@ class TwoReviewers:
 class Agreement:
     reviewers: Mapping[str, int]  # name → pairs voted on
     two: tuple[TwoReviewers, ...]
-    pairs: int  # that all voted on
+    pairs: int  # with votes of all
     fleiss: float | None
 
 
@@ -168,7 +167,7 @@ def compute_cohen(first: Sequence[str], second: Sequence[str]) -> float | None:
 def compute_fleiss(rows: Sequence[Sequence[str]]) -> float | None:
     """κ = (P - P_e) / (1 - P_e): P the mean over pairs of Σ_c n_c (n_c - 1) / (n (n - 1)), P_e = Σ_c p(c)².
 
-    One row a pair with its n ≥ 2 verdicts; n_c of them are c, and p(c) is the share of c among all (Fleiss 1971).
+    One row per pair with its n ≥ 2 verdicts; n_c of them are c, and p(c) is the share of c among all (Fleiss 1971).
     """
     if not rows or len(rows[0]) < 2:
         return None
