@@ -1,4 +1,4 @@
-"""`resight dedup`, `match` and `analogues` end to end, on small drawn scenes."""
+"""`resight dedup`, `match` and `lookalikes` end to end, on small drawn scenes."""
 
 import csv
 import json
@@ -171,8 +171,8 @@ def test_match_gives_each_image_to_one(pictures, tmp_path):
     assert {row["a"]: row["b"] for row in rows}["scene_5.png"] == "scene_5.png"
 
 
-def test_analogues_leave_out_the_thing_itself(pictures):
-    ran = run(*("analogues", pictures / "pictures.resight", pictures / "pictures" / "scene_0.png", "-k", "3", "--json"))
+def test_lookalikes_leave_out_the_thing_itself(pictures):
+    ran = run(*("lookalikes", pictures / "pictures.resight", pictures / "pictures" / "scene_0.png", "-k", "3", "--json"))
     names = [one["id"] for one in ran.answer["analogues"]]
     assert len(names) == 3
     assert not {"scene_0.png", "zero_grey.jpg", "zero_turned.jpg", "zero_cropped.jpg"} & set(names)
@@ -277,6 +277,6 @@ def test_a_file_that_cannot_be_read_is_listed_without_a_match(pictures, tmp_path
     assert matched["2.png"] in ("scene_2.png", "two_as_bitmap.bmp")
 
 
-def test_analogues_leave_out_copies_of_an_image_that_shows_nothing(pictures):
-    ran = run(*("analogues", pictures / "pictures.resight", pictures / "pictures" / "blank_00.png", "-k", 3, "--json"))
+def test_lookalikes_leave_out_copies_of_an_image_that_shows_nothing(pictures):
+    ran = run(*("lookalikes", pictures / "pictures.resight", pictures / "pictures" / "blank_00.png", "-k", 3, "--json"))
     assert not [one["id"] for one in ran.answer["analogues"] if one["id"].startswith("blank")]

@@ -12,7 +12,7 @@ from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
 from resight.errors import RecipeError
-from resight.evaluate.exactness import measure_identity
+from resight.evaluate.exactness import measure_exactness
 from resight.types import Choice
 
 pytestmark = pytest.mark.skipif(
@@ -58,7 +58,7 @@ def test_the_proof_is_in_the_table_the_json_and_the_page(tokens: Path, seen: Pat
 @pytest.mark.parametrize("setting", ["index.cascade=true", "index.keep=none"])
 def test_an_unproven_answer_says_so_and_how_to_measure_it(tokens: Path, seen: Path, setting: str):
     ran = run("search", tokens, seen, "--set", setting)
-    assert "Not proven" in ran.out and "`resight identity`" in ran.out
+    assert "Not proven" in ran.out and "`resight exactness`" in ran.out
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_two_stages_rank_the_candidates_as_one_stage_of_tokens_does(tokens: Path
 
 
 def test_identity_counts_the_queries_whose_answers_are_the_exact_ones(tokens: Path):
-    found = run("identity", tokens, "-k", 5, "--set", "index.cascade=true", "--json").answer
+    found = run("exactness", tokens, "-k", 5, "--set", "index.cascade=true", "--json").answer
     assert (found["way"], found["images"], found["queries"]) == ("a cascade", IMAGES, IMAGES)
     assert [part["rank"] for part in found["ranks"]] == [1, 2, 3, 4, 5]
     assert all(part["same"] == IMAGES for part in found["ranks"])  # the first pass keeps 1,000, and so all of them
@@ -129,7 +129,7 @@ def count_the_same(exact: resight.Collection, rough: resight.Collection, k: int)
 
 
 def test_identity_of_a_rough_code_is_what_counting_by_hand_gives(tokens: Path):
-    found = measure_identity(open_with(tokens, kind="pq", m=7), k=8, sample=10 * IMAGES)
+    found = measure_exactness(open_with(tokens, kind="pq", m=7), k=8, sample=10 * IMAGES)
     shares = [part.same for part in found.ranks]
     assert (found.way, found.queries, len(shares)) == ("pq codes alone", IMAGES, 8)
     assert shares == sorted(shares, reverse=True)
@@ -140,24 +140,24 @@ def test_identity_of_a_rough_code_is_what_counting_by_hand_gives(tokens: Path):
 
 def test_identity_with_queries_of_ones_own_and_one_that_cannot_be_read(tokens: Path, seen: Path, tmp_path: Path):
     (tmp_path / "text.jpg").write_text("This is not an image.")
-    ran = run("identity", tokens, "--queries", seen, "--queries", tmp_path)
+    ran = run("exactness", tokens, "--queries", seen, "--queries", tmp_path)
     assert "1 of 1" in ran.out and "int8 codes alone" in ran.out
     assert "text.jpg" in ran.err
-    assert run("identity", tokens, "--queries", tmp_path).code == 2
+    assert run("exactness", tokens, "--queries", tmp_path).code == 2
 
 
 def test_the_same_seed_draws_the_same_sample(tokens: Path):
-    asked = [measure_identity(open_with(tokens, kind="pq", m=4), sample=9, seed=seed).ranks for seed in (1, 1, 2)]
+    asked = [measure_exactness(open_with(tokens, kind="pq", m=4), sample=9, seed=seed).ranks for seed in (1, 1, 2)]
     assert asked[0] == asked[1]
 
 
 def test_identity_without_late_interaction_says_what_gives_it(words: Path, tokens: Path):
-    ran = run("identity", words)
+    ran = run("exactness", words)
     assert ran.code == RecipeError.exit_code
     assert "gardens_point_tokens" in ran.err and "--set index=maxsim" in ran.err and "asmk by asmk_inverted" in ran.err
-    assert "--set index.keep=fp32" in run("identity", tokens, "--set", "index.keep=none").err
-    assert "every answer is exact" in run("identity", tokens, "--set", "index.kind=fp32").err
+    assert "--set index.keep=fp32" in run("exactness", tokens, "--set", "index.keep=none").err
+    assert "every answer is exact" in run("exactness", tokens, "--set", "index.kind=fp32").err
 
 
 def test_a_k_beyond_the_collection_is_cut(tokens: Path):
-    assert len(run("identity", tokens, "-k", 500, "--json").answer["ranks"]) == IMAGES - 1
+    assert len(run("exactness", tokens, "-k", 500, "--json").answer["ranks"]) == IMAGES - 1

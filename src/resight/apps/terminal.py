@@ -1,4 +1,7 @@
-"""What the commands print: tables and progress for people, JSON for programs."""
+"""What the commands print: tables, progress bars and readable numbers for people, JSON for programs.
+
+Functions import Rich when they use it: every command imports this module, also to show its help.
+"""
 
 import dataclasses
 import json
@@ -6,22 +9,25 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from resight.files.atomic import write_atomic
 from resight.files.remote import to_url
-from resight.types import Skipped
 
-SHOWN = 20  # skipped files that are listed before the rest is only counted
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, Task
+    from rich.text import Text
+
+    from resight.types import Skipped
+
+SHOWN = 20  # skipped files to list before counting the rest
 
 
-def console() -> Console:
-    """A pipe or a file gets long lines whole."""
+def console() -> "Console":
+    """Standard output; into a pipe or a file, long lines stay whole."""
+    from rich.console import Console
+
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 240)
 
 
@@ -30,7 +36,7 @@ def print_json(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, paths, mappings and arrays as JSON holds them."""
+    """Dataclasses, paths, mappings, sets and arrays as values that JSON can hold."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -51,7 +57,10 @@ def print_table(
     right: Sequence[int] = (),
     styles: Mapping[tuple[int, int], tuple[int, str]] | None = None,
 ) -> None:
-    """`styles`: row and column → how many of the cell's first letters are shown in which style, on a terminal."""
+    """`right`: columns to align right. `styles`: (row, column) → how many leading letters get which style."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
     for column, heading in enumerate(columns):
         table.add_column(heading, justify="right" if column in right else "left", overflow="fold")
@@ -64,16 +73,16 @@ def print_table(
     console().print(table)
 
 
-def print_skipped(skipped: Sequence[Skipped]) -> None:
-    """To stderr, so that a pipe gets the answer alone."""
+def print_skipped(skipped: Sequence["Skipped"]) -> None:
+    """On stderr, so that a pipe gets only the answer."""
     for item in skipped[:SHOWN]:
         print(f"skipped {clean(item.path)}: {clean(item.reason)}", file=sys.stderr)
     if len(skipped) > SHOWN:
-        print(f"… and {len(skipped) - SHOWN} more (all of them with --json)", file=sys.stderr)
+        print(f"… and {len(skipped) - SHOWN} more; --json lists all", file=sys.stderr)
 
 
 def clean(text: str) -> str:
-    """Names of files may hold escape sequences; a terminal must not obey them."""
+    """Replaces unprintable letters: file names may hold escape sequences, which a terminal must not obey."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
@@ -83,9 +92,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 class Bar:
-    """Called with what is done and what there is in all; `tell` changes the words before the bar and begins anew."""
+    """A progress bar: call it with the work done so far and the total."""
 
-    def __init__(self, bar: Progress, label: str) -> None:
+    def __init__(self, bar: "Progress", label: str) -> None:
         self._bar = bar
         self._task = bar.add_task(label, total=None)
 
@@ -93,32 +102,36 @@ class Bar:
         self._bar.update(self._task, completed=done, total=total)
 
     def rename(self, label: str) -> None:
-        """Other words, and it goes on as it is."""
+        """Change the label; the bar continues."""
         self._bar.update(self._task, description=clean(label))
 
-    def tell(self, label: str) -> None:
+    def restart(self, label: str) -> None:
+        """Change the label and count from zero."""
         self._bar.reset(self._task, description=clean(label), total=None)
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Bar]:
-    """A bar with rate and time left on a terminal; silence elsewhere."""
+    """A bar with rate and time left on a terminal; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: "Task") -> "Text":
+            return Text(f"{task.speed:.1f}/s" if task.speed else "–/s")
+
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        _Rate(),
+        Rate(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         disable=not sys.stderr.isatty(),
     )
     with bar:
         yield Bar(bar, label)
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:.1f}/s" if task.speed else "–/s")
 
 
 def format_bytes(count: float) -> str:

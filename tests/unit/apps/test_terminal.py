@@ -56,7 +56,7 @@ def test_the_words_before_a_bar_can_be_changed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("COLUMNS", "120")
     with terminal.progress("evaluating") as progress:
         progress(1, 2)
-        progress.tell("evaluating [ViT], 2 of 3")
+        progress.restart("evaluating [ViT], 2 of 3")
         progress(2, 4)
     assert "evaluating [ViT], 2 of 3" in screen.getvalue()
     assert "2/4" in screen.getvalue()

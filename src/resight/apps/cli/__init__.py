@@ -1,80 +1,100 @@
-"""One module a command. Their tops import nothing heavy: `resight --help` has to answer at once.
+"""The `resight` command: which module holds which command, and errors as messages with exit codes.
 
-The `resight` command: names the commands and turns errors into messages and exit codes.
+A module is imported when one of its commands runs or shows its help, and no module imports a heavy package at its top.
+So one command never pays for another, and `resight --help` answers at once. Help texts are plain: Typer's rich ones
+take longer to import than all the rest.
 """
 
+import importlib
 import io
+import os
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from resight.apps.cli import (
-    audit,
-    dedup,
-    demo,
-    eval,
-    index,
-    info,
-    judge,
-    learn,
-    locate,
-    plan,
-    report,
-    search,
-    serve,
-    train,
-    tune,
-)
-from resight.apps.cli import data as data_sets
 from resight.errors import ResightError, StorageError
 
 INTERRUPTED = 130
+COMMANDS = {  # command → its module, and the function or group of commands there; in the order that --help shows
+    "demo": ("demo", "demo"),
+    "index": ("index", "index"),
+    "delete": ("index", "delete"),
+    "search": ("search", "search"),
+    "serve": ("serve", "serve"),
+    "locate": ("locate", "locate"),
+    "dedup": ("dedup", "dedup"),
+    "match": ("dedup", "match"),
+    "lookalikes": ("dedup", "lookalikes"),
+    "audit": ("audit", "audit"),
+    "votes": ("audit", "votes"),
+    "review": ("audit", "review"),
+    "eval": ("eval", "evaluate"),
+    "judge": ("judge", "judge"),
+    "report": ("report", "report"),
+    "exactness": ("tune", "exactness"),
+    "tune": ("tune", "tune"),
+    "plan": ("plan", "plan"),
+    "export": ("index", "export"),
+    "info": ("info", "info"),
+    "encoders": ("info", "encoders"),
+    "codebook": ("learn", "codebook"),
+    "whiten": ("learn", "whiten"),
+    "calibrate": ("learn", "calibrate"),
+    "train": ("train", "train"),
+    "data": ("data", "app"),
+}
+
+
+class LazyCommands(Mapping[str, Any]):
+    """Command → what Typer runs for it; imports the command's module on access."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, attribute = COMMANDS[name]
+        found = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_command(found)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name)(found)
+        return typer.main.get_command(single)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class LazyGroup(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": LazyCommands()})
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - Typer passes it
+        return list(COMMANDS)
+
 
 app = typer.Typer(
     name="resight",
-    help="Find the very same thing in other images, see where it is, and know how sure the answer is.",
+    cls=LazyGroup,
+    rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data = typer.Typer(
-    help="Data sets: which there are, whether one on disk is whole, and its true boxes.", no_args_is_help=True
-)
 
-app.command("demo")(demo.demo)
-app.command("index")(index.index)
-app.command("delete")(index.delete)
-app.command("search")(search.search)
-app.command("serve")(serve.serve)
-app.command("where")(locate.where)
-app.command("dedup")(dedup.dedup)
-app.command("match")(dedup.match)
-app.command("analogues")(dedup.analogues)
-app.command("audit")(audit.audit)
-app.command("votes")(audit.votes)
-app.command("review")(audit.review)
-app.command("eval")(eval.evaluate)
-app.command("judge")(judge.judge)
-app.command("report")(report.report)
-app.command("identity")(tune.identity)
-app.command("tune")(tune.tune)
-app.command("plan")(plan.plan)
-app.command("export")(index.export)
-app.command("info")(info.info)
-app.command("encoders")(info.encoders)
-app.command("codebook")(learn.codebook)
-app.command("whiten")(learn.whiten)
-app.command("calibrate")(learn.calibrate)
-app.command("train")(train.train)
-data.command("list")(data_sets.list_data)
-data.command("check")(data_sets.check_data)
-data.command("boxes")(data_sets.write_boxes)
-app.add_typer(data, name="data")
+
+@app.callback()
+def describe() -> None:
+    """Find the very same object in other images, see where it is, and know how sure the answer is."""
 
 
 def main() -> None:
+    # pydantic would read the metadata of every installed package, to find plug-ins that this command does not use.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show must not end the command
+        if isinstance(stream, io.TextIOWrapper):  # a file name that the terminal cannot show must not end the command
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
@@ -82,12 +102,13 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except SystemExit as leaving:
-        if leaving.code == INTERRUPTED:  # typer turns Ctrl-C into this, without a word
-            print("stopped; what was stored is kept, and the same command goes on from there", file=sys.stderr)
+        if leaving.code == INTERRUPTED:  # Typer turns Ctrl-C into this, and prints nothing
+            print("stopped; resight keeps what it has stored: run the same command again to continue", file=sys.stderr)
         raise
     except OSError as error:
         print(
-            f"error: the system refused: {error}\n  fix: check the path, its permissions and the space left",
+            f"error: the operating system refused: {error}\n"
+            "  fix: check the path, its permissions and the free disk space",
             file=sys.stderr,
         )
         sys.exit(StorageError.exit_code)

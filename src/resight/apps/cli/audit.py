@@ -1,4 +1,4 @@
-"""`resight audit`, `resight votes` and `resight review`: leaks between two sets of images, and votes on them."""
+"""`resight audit`, `resight votes` and `resight review`: leaks between two image sets, and votes on the pairs found."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Json
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, open_cache
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,51 +19,52 @@ def audit(
         list[Path],
         typer.Argument(metavar="TRAIN EVAL", help="Collections, folders or manifests; with --published, one table."),
     ],
-    out: Annotated[Path, typer.Option(help="The folder of the audit; with --published, the new table.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="Matches looked at, of each evaluation image.")] = 10,
+    out: Annotated[Path, typer.Option(help="Folder for the audit; with --published, the new table.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Matches to check per evaluation image.")] = 10,
     least: Annotated[
-        float, typer.Option(min=0, max=1, help="Probability at which a pair counts that nobody has voted on.")
+        float, typer.Option(min=0, max=1, help="Probability from which a pair without votes counts.")
     ] = 0.9,
     texts: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="One text a line: classes whose name contains one go too.")
+        Path | None,
+        typer.Option(metavar="FILE", help="One text per line; classes whose name contains one are removed too."),
     ] = None,
     votes: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Votes from elsewhere (CSV: a, b, reviewer, verdict).")
+        Path | None, typer.Option(metavar="FILE", help="Votes from another tool (CSV: a, b, reviewer, verdict).")
     ] = None,
     every_class: Annotated[
         bool, typer.Option("--every-class", help="Remove every class with a confirmed match.")
     ] = False,
     class_attribute: Annotated[str, typer.Option("--class", help="The attribute that holds the class.")] = "label",
     name_attribute: Annotated[
-        str, typer.Option("--name", help="The attribute of training images that names their class.", show_default=False)
+        str, typer.Option("--name", help="The attribute of training images that names the class.", show_default=False)
     ] = "",
-    encoder: Annotated[str | None, typer.Option(help="A preset by name, for what is not a collection yet.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="A preset by name, for folders and manifests.")] = None,
     cache: Cache = None,
-    cache_size: CacheSize = USUAL_CACHE,
+    cache_size: CacheSize = CACHE_SIZE,
     published: Annotated[
         str, typer.Option(metavar="NAME", help="Apply a published list instead: rgldv2.", show_default=False)
     ] = "",
     json: Json = False,
 ) -> None:
-    """Find out whether TRAIN shows what EVAL is measured on, and write what should go.
+    """Check whether a training set contains evaluation objects.
 
-    OUT is a review too: `resight review OUT` shows the pairs to people; run the audit again when they have voted.
+    Lists what to remove. OUT is also a review: `resight review OUT` shows the pairs for voting. Run the audit
+    again after the votes.
     """
     if published:
         return _apply_published(published, sources, out, json)
     if len(sources) != 2:
-        raise InputError("an audit is of two sets", expected="TRAIN and EVAL", actual=f"{len(sources)} paths")
+        raise InputError("an audit compares two sets", expected="TRAIN and EVAL", actual=f"{len(sources)} paths")
     from resight.audit.leaks.find_leaks import Rules, read_votes
     from resight.audit.leaks.find_leaks import audit as run
     from resight.audit.leaks.leak_report import describe_audit, summarise, write_audit
     from resight.audit.leaks.sources import is_collection, open_source
     from resight.collection import open_collection
-    from resight.encode.feature_cache import FeatureCache
 
     rules = Rules(k, least, _read_texts(texts), every_class, class_attribute, name_attribute)
     given = read_votes(votes) if votes else []
-    features = FeatureCache(cache, int(cache_size * GIGABYTE)) if cache else None
-    known = [open_collection(path, must_exist=True).description.recipe for path in sources if is_collection(path)]
+    features = open_cache(cache, cache_size)
+    known = [open_collection(path, must_exist=True).metadata.recipe for path in sources if is_collection(path)]
     recipe = encoder or (known[0] if known else None)
     with terminal.progress("indexing TRAIN") as bar:
         train, skipped = open_source(sources[0], out / "train.resight", recipe, cache=features, progress=bar)
@@ -78,30 +79,30 @@ def audit(
         return terminal.print_json({"folder": out, "skipped": [*skipped, *others], **summarise(found)})
     terminal.print_skipped([*skipped, *others])
     print(describe_audit(found))
-    print(f"wrote {out}; look at the pairs with: resight review {out}")
+    print(f"wrote {out}; to look at the pairs: resight review {out}")
     return None
 
 
 def votes(
-    folder: Annotated[Path, typer.Argument(help="The folder of a review.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a review.")],
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all votes as CSV.")] = None,
     correct: Annotated[
-        bool, typer.Option("--correct", help="Correct the probabilities by the votes; writes correction.json.")
+        bool, typer.Option("--correct", help="Correct the probabilities by the votes and write correction.json.")
     ] = False,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Of an audit: put it into the calibration of the searched collection, too."),
+        typer.Option("--calibrate", help="After an audit: also correct the calibration of the searched collection."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """What people have said of the pairs of a review, and how far they agree."""
+    """Show the votes on a review, and how well people agree."""
     from resight.audit.review import recalibration
     from resight.audit.review.review import Review
-    from resight.files.atomic import write_whole
+    from resight.files.atomic import write_atomic
 
     review = Review.open(folder)
     if out:
-        with write_whole(out) as temporary:
+        with write_atomic(out) as temporary:
             temporary.write_text(review.export_csv(), encoding="utf-8")
     agreement = review.agreement()
     correction = recalibration.fit_correction(review.pairs, review.list_votes()) if correct or calibrate else None
@@ -116,29 +117,33 @@ def votes(
         counts = ", ".join(f"{verdict} {number}" for verdict, number in sorted(progress.counts.items()))
         print(f"{name}: {count:,} of {progress.total:,} pairs ({counts})")
     for two in agreement.two:
-        print(f"{two.first}, {two.second}: agree on {two.agreed:,} of {two.pairs:,}, Cohen's kappa {_say(two.kappa)}")
+        kappa = _format_kappa(two.kappa)
+        print(f"{two.first}, {two.second}: agree on {two.agreed:,} of {two.pairs:,}, Cohen's kappa {kappa}")
     if len(agreement.reviewers) > 2:
-        print(f"all: {agreement.pairs:,} pairs, Fleiss' kappa {_say(agreement.fleiss)}")
+        print(f"all: {agreement.pairs:,} pairs, Fleiss' kappa {_format_kappa(agreement.fleiss)}")
     if not agreement.reviewers:
         print("no votes yet")
     if correction:
         print(
-            f"log-odds × {correction.scale:.2f} {correction.shift:+.2f}, from {correction.pairs:,} pairs; log loss of "
-            f"pairs that were held out: {correction.before:.3f} before, {correction.after:.3f} after"
+            f"log-odds × {correction.scale:.2f} {correction.shift:+.2f}, from {correction.pairs:,} pairs; "
+            f"log loss on held-out pairs: {correction.before:.3f} before, {correction.after:.3f} after"
         )
     return None
 
 
 def review(
-    folder: Annotated[Path, typer.Argument(help="The folder of a review.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8080,
+    folder: Annotated[Path, typer.Argument(help="Folder of a review.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Show the pairs of a review on a page, to vote on: `resight serve --review`, of the searched collection."""
+    """Show the pairs of a review on a page for voting.
+
+    The same as `resight serve --review` for the searched collection.
+    """
     from resight.apps.cli.serve import serve
     from resight.audit.review.review import Review
 
-    # The other collection is opened for its pictures; two of the same name could not be served beside each other.
+    # The service opens the other collection itself for its pictures; it cannot serve two collections of the same name.
     serve([Review.open(folder).b], port=port, review=[folder], open_page=open_page)
 
 
@@ -147,7 +152,7 @@ def _apply_published(name: str, sources: list[Path], out: Path, json: bool) -> N
 
     if name not in NAMES or len(sources) != 1:
         raise InputError(
-            "not a published list that can be applied",
+            "no such published list",
             expected=f"--published {' or '.join(NAMES)}, and one table",
             actual=f"{name}, {len(sources)} tables",
             fix="e.g. resight audit train_clean.csv --published rgldv2 --out clean.csv",
@@ -157,14 +162,14 @@ def _apply_published(name: str, sources: list[Path], out: Path, json: bool) -> N
         return terminal.print_json({"table": out, **terminal.plain(applied)})
     images = sum(applied.removed.values())
     print(f"{out}: {len(applied.removed)} classes with {images:,} images removed, {applied.images:,} images left")
-    print("exactly as published" if not applied.differences else "it differs from what was published:")
+    print("exactly as published" if not applied.differences else "differs from the published figures:")
     for difference in applied.differences:
         print(f"  {difference}")
     return None
 
 
 def _calibrate(review: "Review", correction: "Correction") -> None:
-    """The calibration that the pairs were found with, corrected: however often this is asked, it is done once."""
+    """Corrects the calibration that found the pairs, so that running it again changes nothing more."""
     from resight.audit.review.recalibration import correct_calibration, require_both_verdicts
     from resight.audit.review.review import CALIBRATION
     from resight.collection import open_collection
@@ -174,8 +179,8 @@ def _calibrate(review: "Review", correction: "Correction") -> None:
         raise InputError(
             f"{review.folder} has no calibration to correct",
             expected="a review that `resight audit` made, of a collection whose searches give probabilities",
-            actual=f"{review.title!r}, without {CALIBRATION}",
-            fix="run `resight audit` again; a review of `resight dedup` takes --correct and then dedup again",
+            actual=f"{review.title!r} without {CALIBRATION}",
+            fix="run `resight audit` again; for a review of `resight dedup`, use --correct and run dedup again",
         )
     require_both_verdicts(correction)
     open_collection(review.b, must_exist=True).calibrate(correct_calibration(found_with, correction))
@@ -184,8 +189,8 @@ def _calibrate(review: "Review", correction: "Correction") -> None:
 def _read_texts(path: Path | None) -> tuple[str, ...]:
     from resight.data.truth_tables import read_lines
 
-    return tuple(text for _, text in read_lines(path, "one text a line")) if path else ()
+    return tuple(text for _, text in read_lines(path, "one text per line")) if path else ()
 
 
-def _say(kappa: float | None) -> str:
+def _format_kappa(kappa: float | None) -> str:
     return "not defined" if kappa is None else f"{kappa:.2f}"

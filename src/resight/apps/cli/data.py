@@ -1,4 +1,4 @@
-"""`resight data`: which data sets there are, whether one on disk is whole, and the true boxes of one."""
+"""`resight data`: list the data sets, check one on disk, and write its true boxes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,19 +6,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import Json
+from resight.apps.cli.options import Json
 
 if TYPE_CHECKING:
     from resight.data.check import DataCheck
     from resight.data.sets import DataSource
 
-Name = Annotated[str, typer.Argument(help="A data set by name, or folder or manifest.")]
-Root = Annotated[Path, typer.Argument(help="Where it is.")]
+app = typer.Typer(
+    rich_markup_mode=None, help="List data sets, check one on disk, and write its true boxes.", no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Argument(help="A data set by name; or folder, or manifest.")]
+Root = Annotated[Path, typer.Argument(help="Its folder or file.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the data set.")]
 
 
+@app.command("list")
 def list_data(json: Json = False) -> None:
-    """The data sets that can be read."""
+    """List the data sets that resight can read."""
     from resight import plugins
 
     found = [
@@ -31,20 +36,19 @@ def list_data(json: Json = False) -> None:
     return None
 
 
+@app.command("check")
 def check_data(
     name: Name,
     root: Root,
     settings: Settings = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Look only whether the images are there, and decode none.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only check that the images exist; decode none.")] = False,
     json: Json = False,
 ) -> None:
-    """A dry run over a data set: counts, missing files, duplicates, unreadable images. Writes nothing."""
+    """Check a data set: counts, missing files, duplicates, unreadable images. Writes nothing."""
     from resight.data.check import check_source
 
-    with terminal.progress("checking") as report_progress:
-        found = check_source(_build(name, settings), root, decoding=not quick, progress=report_progress)
+    with terminal.progress("checking") as bar:
+        found = check_source(_build(name, settings), root, decoding=not quick, progress=bar)
     if json:
         facts = [{**terminal.plain(fact), "ok": fact.ok} for fact in found.facts]
         terminal.print_json({"ok": found.ok, **terminal.plain(found), "facts": facts})
@@ -54,6 +58,7 @@ def check_data(
         raise typer.Exit(1)
 
 
+@app.command("boxes")
 def write_boxes(
     name: Name,
     root: Root,
@@ -61,15 +66,15 @@ def write_boxes(
     settings: Settings = None,
     json: Json = False,
 ) -> None:
-    """Write where things are in the database images, as a box file: regions to describe, or to learn codes from."""
-    from resight.data import check
+    """Write the true boxes of the database images as a file: regions to describe, or to learn codes from."""
+    from resight.data.check import export_boxes, list_boxes
 
-    boxes = check.list_boxes(_build(name, settings).load(root))
-    check.write(out, boxes)
-    told = {"images": len(boxes), "boxes": sum(map(len, boxes.values())), "file": str(out)}
+    boxes = list_boxes(_build(name, settings).load(root))
+    export_boxes(boxes, out)
+    written = {"images": len(boxes), "boxes": sum(map(len, boxes.values())), "file": str(out)}
     if json:
-        return terminal.print_json(told)
-    print(f"wrote {out}: {told['boxes']:,} boxes of {told['images']:,} images")
+        return terminal.print_json(written)
+    print(f"wrote {out}: {written['boxes']:,} boxes of {written['images']:,} images")
     return None
 
 
@@ -88,7 +93,7 @@ def _print_check(name: str, found: "DataCheck") -> None:
     print(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
     print(f"labels {found.labels:,}")
     if found.decoded:
-        print(f"with a position {found.with_position:,}, turned by EXIF {found.rotated:,}")
+        print(f"with a position {found.with_position:,}, rotated by EXIF {found.rotated:,}")
         print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
     if found.smallest and found.largest:
         print(f"sizes {found.smallest[0]}×{found.smallest[1]} to {found.largest[0]}×{found.largest[1]} pixels")
@@ -102,17 +107,17 @@ def _print_check(name: str, found: "DataCheck") -> None:
         print(f"  {', '.join(group)}")
     images_ok = not (found.missing or found.unreadable or found.skipped)
     for fact in found.facts:
-        verdict = "as published" if fact.ok else f"NOT as published: {_tell(fact.published)}"
-        print(f"{fact.name} {'no such file' if fact.found is None else _tell(fact.found)}, {verdict}")
+        verdict = "as published" if fact.ok else f"NOT as published: {_format(fact.published)}"
+        print(f"{fact.name} {'no such file' if fact.found is None else _format(fact.found)}, {verdict}")
     if found.published and not found.ok:
-        print(f"to download by hand ({found.published.licence}):")
+        print(f"download these yourself ({found.published.licence}):")
         for download in found.published.downloads:
             print(f"  {download}")
     if images_ok:
-        print("all images can be used" if found.decoded else "all images are there; none was decoded")
+        print("all images can be used" if found.decoded else "all images exist; none was decoded")
     else:
         print("some images cannot be used")
 
 
-def _tell(fact: int | str) -> str:
+def _format(fact: int | str) -> str:
     return f"{fact:,}" if isinstance(fact, int) else fact

@@ -41,9 +41,10 @@ def dedup(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Find duplicate images: exact copies, near copies, and other views of the same object.
+    """Find duplicate images.
 
-    Removes nothing. To continue a stopped run, run it again with the same --out.
+    Lists exact copies, near copies, and other views of the same object. Removes nothing. To continue
+    a stopped run, run it again with the same --out.
     """
     from resight.audit.dedup.find_duplicates import Settings, find_duplicates
     from resight.audit.dedup.pairs import parse_kinds, write_pairs
@@ -150,7 +151,10 @@ def match(
     candidates: Annotated[int, typer.Option(min=1, help="Candidates in B per image of A.")] = 5,
     json: Json = False,
 ) -> None:
-    """Find the same objects in two collections: the best match in B of each image of A, and the images without one."""
+    """Find the same objects in two collections.
+
+    Lists the best match in B of each image of A, and the images without one.
+    """
     from resight.audit.match import match_collections, write_matches
     from resight.collection import open_collection
 
@@ -181,7 +185,10 @@ def lookalikes(
     ] = 0.3,
     json: Json = False,
 ) -> None:
-    """Find similar but different objects: the nearest images that do not show the very same object."""
+    """Find similar but different objects.
+
+    Lists the nearest images that do not show the very same object.
+    """
     from resight.audit.lookalikes import find_lookalikes
     from resight.collection import open_collection
 

@@ -1,44 +1,35 @@
-"""`resight demo`: the main job on photographs that come with the package mvtb-data.
+"""`resight demo`: index the photographs of the package mvtb-data (MIT) and ask nine questions with known answers.
 
-The questions of the demonstration, with their truth.
-
-The photographs are those of the package mvtb-data (MIT): a campus walk with views held out, the Eiffel Tower from two
-places, a building from three, a crowd drawn in black and white. Nothing is downloaded.
+The photographs show a campus walk with views held out, the Eiffel Tower and a building from several standpoints, and a
+crowd drawn in black and white. Nothing is downloaded.
 """
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import Json
+from resight.apps.cli.options import Json
+from resight.errors import MissingExtra
 
 if TYPE_CHECKING:
-    pass
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib import resources
-from typing import Any
-
-import cv2
-import numpy as np
-
-from resight.boxes import crop
-from resight.collection import Answer, Collection
-from resight.data import image_files
-from resight.data.sets.folder import walk
-from resight.errors import MissingExtra
-from resight.evaluate.judge_query import measure_overlaps
-from resight.types import Box, ImageRef, Skipped
+    from resight.collection import Answer, Collection
+    from resight.types import Box, ImageRef
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="A folder for the collection and the page.")] = Path("demo"),
     json: Json = False,
 ) -> None:
-    """Index a folder of photographs, find the same things in them, and write a page that shows where and why."""
+    """Index sample photographs, find objects in them, write a page.
+
+    The page shows where each object is, and why resight thinks so. Nothing is downloaded.
+    """
     from resight.apps.answer_page import make_section
     from resight.collection import open_collection
     from resight.explain.search_page import render_many
@@ -46,8 +37,8 @@ def demo(
     started = time.perf_counter()
     photos = find_photos()
     collection = open_collection(out / "photos.resight")
-    with terminal.progress("indexing") as report_progress:
-        report = collection.add(gather_photos(photos), progress=report_progress)
+    with terminal.progress("indexing") as bar:
+        report = collection.add(gather_photos(photos), progress=bar)
     index_seconds = time.perf_counter() - started
 
     outcomes = list(ask_questions(collection, photos, out))
@@ -55,49 +46,49 @@ def demo(
     page = out / "demo.html"
     terminal.write_text(page, render_many("resight demo: is it in these photographs, and where?", sections))
 
+    right = sum(outcome.right for outcome in outcomes)
     if json:
         return terminal.print_json(
             {
                 "images": len(collection),
-                "right": sum(outcome.right for outcome in outcomes),
+                "right": right,
                 "questions": [outcome.summary() for outcome in outcomes],
                 "page": page,
                 "seconds": time.perf_counter() - started,
             }
         )
     print(f"{len(collection)} photographs, {report.added} newly indexed in {index_seconds:.1f} s")
-    terminal.print_table("What was looked for", *_table(outcomes), right=(2,))
-    right = sum(outcome.right for outcome in outcomes)
-    print(f"{right} of {len(outcomes)} answers are right; {time.perf_counter() - started:.1f} s in all; look at {page}")
+    terminal.print_table("Questions", *_tabulate(outcomes), right=(2,))
+    print(f"{right} of {len(outcomes)} answers are right; {time.perf_counter() - started:.1f} s in total; open {page}")
     return None
 
 
-def _table(outcomes: list["Outcome"]) -> tuple[tuple[str, ...], list[list[str]]]:
+def _tabulate(outcomes: list["Outcome"]) -> tuple[tuple[str, ...], list[list[str]]]:
     rows = []
     for outcome in outcomes:
         best = outcome.answer.hits[0]
         box = "" if best.box is None else ", ".join(f"{side:.0f}" for side in best.box)
         rows.append([outcome.question.title, best.id, f"{best.probability:.1%}", box, outcome.verdict])
-    return ("question", "best answer", "same thing", "box", "so it is"), rows
+    return ("question", "best answer", "same object", "box", "verdict"), rows
 
 
-LEFT_OUT = ("holdout/", "calibration/", "seq/", "mosaic/")  # held-out views, and series without subjects
-FIGURE: Box = (190.0, 305.0, 330.0, 445.0)  # the figure with the striped jumper and the people around him
+LEFT_OUT = ("holdout/", "calibration/", "seq/", "mosaic/")  # held-out views, and series without a subject
+FIGURE: "Box" = (190.0, 305.0, 330.0, 445.0)  # the figure with the striped jumper and the people around him
 
 
 @dataclass(frozen=True)
 class Question:
     title: str
-    query: str  # a photograph of the package, not in the collection
-    answers: tuple[str, ...]  # ids of which the best answer has to be one; none: it has to say that it is not there
-    box: Box | None = None  # where the answer is, when that is known
+    query: str  # a photograph of the package that the collection lacks
+    answers: tuple[str, ...]  # right ids for the best answer; if empty, resight must find none likely
+    box: "Box | None" = None  # where the object is in the answer, if known
 
 
 @dataclass(frozen=True)
 class Outcome:
     question: Question
     image: Path
-    answer: Answer
+    answer: "Answer"
 
     @property
     def right(self) -> bool:
@@ -155,14 +146,17 @@ def find_photos() -> Path:
         ) from error
 
 
-def gather_photos(photos: Path) -> list[ImageRef]:
-    """What the collection holds: all photographs but those that are asked for, and the church's other file."""
+def gather_photos(photos: Path) -> list["ImageRef"]:
+    """The images of the collection: all photographs but the queries, and the church's other file."""
+    from resight.data.folder_walk import walk
+    from resight.types import Skipped
+
     asked = {question.query for question in QUESTIONS if question.box is None} | {"church.jpg"}
     refs = (ref for ref in walk(photos) if not isinstance(ref, Skipped))
     return [ref for ref in refs if ref.id not in asked and not any(part in ref.id for part in LEFT_OUT)]
 
 
-def ask_questions(collection: Collection, photos: Path, scratch: Path) -> Iterator[Outcome]:
+def ask_questions(collection: "Collection", photos: Path, scratch: Path) -> Iterator[Outcome]:
     for question in QUESTIONS:
         image = photos / question.query
         if question.box is not None:
@@ -170,8 +164,14 @@ def ask_questions(collection: Collection, photos: Path, scratch: Path) -> Iterat
         yield Outcome(question, image, collection.ask(image, k=5))
 
 
-def photograph_again(source: Path, box: Box, target: Path) -> Path:
-    """The part in the box, turned by 10 degrees, half as large again, softer and compressed: a new picture of it."""
+def photograph_again(source: Path, box: "Box", target: Path) -> Path:
+    """Writes the part inside the box, rotated by 10°, enlarged 1.5 times, blurred and compressed, like a new photo."""
+    import cv2
+
+    from resight.boxes import crop
+    from resight.data import image_files
+    from resight.types import ImageRef
+
     part = crop(image_files.read(ImageRef(source.name, source)), box).pixels
     height, width = part.shape[:2]
     turn = cv2.getRotationMatrix2D((width / 2, height / 2), 10, 1.5)
@@ -183,8 +183,12 @@ def photograph_again(source: Path, box: Box, target: Path) -> Path:
     return target
 
 
-def overlap(found: Box | None, truth: Box) -> float:
-    """Intersection over union; 0 where nothing was found."""
+def overlap(found: "Box | None", truth: "Box") -> float:
+    """Intersection over union; 0 without a box."""
+    import numpy as np
+
+    from resight.boxes import iou
+
     if found is None:
         return 0.0
-    return float(measure_overlaps(np.array([found]), np.array([truth]))[0])
+    return float(iou(np.array([found]), np.array([truth]))[0])

@@ -1,4 +1,4 @@
-"""`resight eval`."""
+"""`resight eval`: recipes measured on a data set with ground truth."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Set
-from resight.apps.cli.options import Attribution, TilesOption, read_tiles
+from resight.apps.cli.options import CACHE_SIZE, Attribution, Cache, CacheSize, Set, TilesOption, open_cache, read_tiles
 
 if TYPE_CHECKING:
     from resight.evaluate.evaluate import Extras
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from resight.evaluate.table import Table
     from resight.types import Recipe
 
-NAMED = 3  # recipes that a title names
+NAMED = 3  # recipes to name in a title
 
 
 def evaluate(
@@ -24,63 +23,61 @@ def evaluate(
         list[str],
         typer.Argument(metavar="RECIPE", help="Recipe files, or names of shipped recipes."),
     ],
-    data: Annotated[Path, typer.Option("--data", help="The folder that holds the data set.")],
+    data: Annotated[Path, typer.Option("--data", help="Folder of the data set.")],
     encoders: Annotated[
         list[str] | None,
         typer.Option(
             "--encoder",
             metavar="PRESET",
-            help="Encode and search as this recipe does, on the data of the other; again for more rows.",
+            help="Encode and search like this preset, on the data of RECIPE; repeat for more rows.",
         ),
     ] = None,
     settings: Set = None,
     curve: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What saving loses: shortlist, or compression.")
+        str | None,
+        typer.Option(metavar="NAME", help="Plot quality against: shortlist (its size), or compression."),
     ] = None,
     steps: Annotated[
         str | None, typer.Option(help="Points of the curve, e.g. 10,50,100 or 5%,10% or fp32,int8,pq52x8.")
     ] = None,
-    loss: Annotated[float | None, typer.Option(help="The share that may be lost, e.g. 0.06.")] = None,
+    loss: Annotated[float | None, typer.Option(help="The share of quality that may be lost, e.g. 0.06.")] = None,
     metric: Annotated[
-        str, typer.Option(help="The metric of loss and differences; else the recipe's first.", show_default=False)
+        str, typer.Option(help="The metric of loss and differences; default: the recipe's first.", show_default=False)
     ] = "",
-    keep: Annotated[
-        Path | None, typer.Option(help="Keep the collection here, so that a second run starts from it.")
-    ] = None,
+    keep: Annotated[Path | None, typer.Option(help="Store the collection here and reuse it in the next run.")] = None,
     cache: Cache = None,
-    cache_size: CacheSize = USUAL_CACHE,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Neither keep what the networks see nor look for it.")
-    ] = False,
-    by: Annotated[
-        str, typer.Option(help="Also show the figures for each value of this attribute of the queries.")
-    ] = "set",
+    cache_size: CacheSize = CACHE_SIZE,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the feature cache.")] = False,
+    by: Annotated[str, typer.Option(help="Also show figures per value of this query attribute.")] = "set",
     split: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also show the figures for each part of the queries (CSV: id, split)."),
+        typer.Option(metavar="FILE", help="Also show figures per part of the queries (CSV: id, split)."),
     ] = None,
     strata: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
-            help="Also show the figures by these properties of the positives: size,centre,brightness,clutter, or "
+            help="Also show figures by these properties of the positives: size,centre,brightness,clutter, or "
             "any attribute.",
             show_default=False,
         ),
     ] = "",
-    bins: Annotated[int, typer.Option(min=1, help="Bins of about equal count that --strata cuts positives into.")] = 5,
+    bins: Annotated[int, typer.Option(min=1, help="Bins of about equal count for --strata.")] = 5,
     distances: Annotated[
-        bool, typer.Option("--distances", help="Also show how far queries lie from the database and from the answers.")
+        bool,
+        typer.Option("--distances", help="Also show distances of queries to database and answers."),
     ] = False,
     relight: Annotated[
         str,
         typer.Option(
             metavar="FACTORS",
-            help="Measure again with the L of every image multiplied, e.g. 0.2,0.6,1.0,1.4,1.8.",
+            help="Also measure with the lightness (L) of every image multiplied, e.g. 0.2,0.6,1.0,1.4,1.8.",
             show_default=False,
         ),
     ] = "",
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write figures, recipe and every query.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write figures, recipe and results per query.")
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page: tables, charts, pictures of queries, a map.")
     ] = None,
@@ -88,14 +85,17 @@ def evaluate(
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the rankings as a TREC run file; of several rows, into a folder."),
+        typer.Option(metavar="FILE", help="Write the rankings as a TREC run file; for several rows, a folder of them."),
     ] = None,
     tiles: TilesOption = "",
     attribution: Attribution = "",
 ) -> None:
-    """Measure recipes on a data set with known truth: every row and every alternative that they hold, in one table."""
+    """Measure recipes on a data set with ground truth.
+
+    Prints one table, with a row per recipe and alternative.
+    """
     from resight.apps.cli.report import list_strata, print_table, write
-    from resight.encode.feature_cache import FeatureCache, find_folder
+    from resight.encode.feature_cache import find_folder
     from resight.evaluate.evaluate import Extras
     from resight.evaluate.records import parse
     from resight.evaluate.strata import read_split
@@ -124,7 +124,7 @@ def evaluate(
                 read_split(split) if split else None,
             ),
             keep=keep,
-            cache=None if no_cache else FeatureCache(cache or find_folder(), int(cache_size * GIGABYTE)),
+            cache=None if no_cache else open_cache(cache or find_folder(), cache_size),
             by=by,
         )
     records = parse(values)
@@ -135,8 +135,8 @@ def evaluate(
         print_table(part)
     write(tables, records, values, metric, json=json, html=html, markdown=markdown, latex=latex, tiles=layer)
     if recorder and run:
-        for place in recorder.write(run):
-            print(f"wrote {place} (the first {DEPTH:,} of each query)")
+        for path in recorder.write(run):
+            print(f"wrote {path} (the first {DEPTH:,} answers of each query)")
 
 
 def _measure(
@@ -168,7 +168,7 @@ def _measure(
             _read_factors(light),
             metric=metric,
             progress=progress,
-            tell=progress.tell,
+            tell=progress.restart,
             extras=extras,
             **how,
         )
@@ -196,7 +196,7 @@ def _measure(
             name=_name(sources, presets),
             metric=metric,
             progress=progress,
-            tell=progress.tell,
+            tell=progress.restart,
             extras=extras,
             **how,
         )
@@ -221,16 +221,16 @@ def _load_one(sources: Sequence[str], presets: Sequence[str], settings: list[str
 
     if len(sources) > 1 or len(presets) > 1:
         raise InputError(
-            "a curve is drawn of one recipe",
+            "a curve shows one recipe",
             expected="one RECIPE, and at most one --encoder",
             actual=", ".join([*sources, *presets]),
-            fix="draw a curve of each",
+            fix="draw one curve per recipe",
         )
     return recipes.load(sources[0], settings, *presets)
 
 
 def _name(sources: Sequence[str], presets: Sequence[str]) -> str:
-    """What many recipes are called together; one has a name of its own."""
+    """A title for several recipes; empty for one, which has its own name."""
 
     def list_names(names: Sequence[str]) -> str:
         shown = [Path(name).stem if name.endswith(".toml") else name for name in names[:NAMED]]
@@ -248,7 +248,7 @@ def _read_factors(words: str) -> list[float]:
         return [float(word) for word in words.split(",") if word.strip()]
     except ValueError as error:
         raise InputError(
-            "--relight takes numbers", expected="e.g. 0.2,0.6,1.0,1.4,1.8", actual=words, fix="give such a list"
+            "--relight takes numbers", expected="e.g. 0.2,0.6,1.0,1.4,1.8", actual=words, fix="give a list like this"
         ) from error
 
 
@@ -257,8 +257,8 @@ def _refuse_together(curve: str | None, keep: Path | None) -> None:
 
     if curve is not None or keep is not None:
         raise InputError(
-            "--relight measures other images than the data set's",
-            expected="neither --curve nor --keep beside it",
+            "--relight changes the images of the data set",
+            expected="neither --curve nor --keep with it",
             actual="--curve" if curve is not None else "--keep",
             fix="leave it out",
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import Json
+from resight.apps.cli.options import Json
 from resight.files import remote
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def info(collection: Annotated[Path, typer.Argument(help="The collection.")], json: Json = False) -> None:
-    """What a collection holds, how it was made, and how large it is."""
+    """Show what a collection contains, its recipe, and its size."""
     from resight import kernels
     from resight import recipe as recipes
     from resight.collection import CALIBRATION, open_collection
@@ -25,10 +25,10 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
     facts = {
         "collection": remote.to_url(collection),
         "images": len(opened),
-        "format": opened.description.format,
-        "created": opened.description.created,
+        "format": opened.metadata.format,
+        "created": opened.metadata.created,
         "recipe": recipes.to_table(opened.recipe),
-        "spaces": list(opened.description.spaces),
+        "spaces": list(opened.metadata.spaces),
         "store_bytes": _size(collection / "images.lance"),
         "index_bytes": _size(opened.home / "indexes"),
         "calibration": "its own" if is_there(collection, CALIBRATION) else "shipped",
@@ -48,36 +48,39 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
 
 
 def encoders(
-    names: Annotated[list[str] | None, typer.Argument(help="Some encoders; without names, all of them.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Encoders to list; default: all.")] = None,
     measure: Annotated[
         bool,
-        typer.Option("--measure", help="Measure pictures a second here: of those named, or of all that are ready."),
+        typer.Option("--measure", help="Measure images per second here, of the named or of all ready encoders."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """The encoders that there are: family, dimensions, weights, licence, and whether they can run here."""
+    """List the encoders, and whether they can run here.
+
+    Shows family, dimensions, weights and licence.
+    """
     from resight.encode import catalogue
     from resight.encode.catalogue import count_parts, list_encoders
 
     found = list_encoders(names or ())
     if measure:
         wanted = [entry for entry in found if names or entry.ready]
-        with terminal.progress("measuring") as report_progress:
+        with terminal.progress("measuring") as bar:
             for done, entry in enumerate(wanted, start=1):
                 found[found.index(entry)] = replace(
                     entry,
                     images_a_second=catalogue.measure(entry.name),
                     parts=count_parts(entry.name) if names else (),
                 )
-                report_progress(done, len(wanted))
+                bar(done, len(wanted))
     if json:
         return terminal.print_json(found)
     rows = [
         [
             entry.name,
             entry.family,
-            _say(entry.dimensions),
-            _say(entry.tokens),
+            _format(entry.dimensions),
+            _format(entry.tokens),
             f"{entry.parameters:,.0f} M" if entry.parameters else "–",
             entry.weights + (" (gated)" if entry.gated else ""),
             entry.licence,
@@ -94,9 +97,9 @@ def encoders(
         for reason in dict.fromkeys(entry.missing for entry in found if entry.missing):
             print(f"  {reason}")
     elif any(not entry.ready for entry in found):
-        print("  not ready: `resight encoders NAME` tells what it lacks and what to do")
+        print("  not ready: `resight encoders NAME` shows what is missing and how to get it")
     if measure:
-        print("  images/s: 640 × 480 pixels, all cores, without decoding; random weights where those are not here")
+        print("  images/s: 640 × 480 pixels, all cores, without decoding; random weights if the real ones are missing")
     for entry in found:
         if entry.parts:
             _print_parts(entry)
@@ -108,7 +111,7 @@ def _print_parts(entry: "Entry") -> None:
     parameters, operations = sum(one.parameters for one in entry.parts), sum(one.operations for one in entry.parts)
     total = ["all", f"{parameters:,}", f"{operations / 1e9:.3f}"]
     terminal.print_table(entry.name, ("part", "parameters", "GFLOPs"), [*rows, total], right=(1, 2))
-    print("  GFLOPs: multiplications with their additions, one image of the usual size")
+    print("  GFLOPs: multiply-adds for one image of the default size")
 
 
 def _size(folder: Path) -> int:
@@ -117,5 +120,5 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
 
 
-def _say(number: int) -> str:
+def _format(number: int) -> str:
     return f"{number:,}" if number else "varies"

@@ -1,4 +1,4 @@
-"""`resight judge`."""
+"""`resight judge`: figures of rankings from any system, and paired tests between them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import Json
+from resight.apps.cli.options import Json
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from resight.evaluate.statistics.tests import Compared
     from resight.types import Judgement
 
-USUAL = ("ap", "recall@1", "recall@10", "precision@10")  # where neither the command nor a recipe names metrics
+METRICS = ("ap", "recall@1", "recall@10", "precision@10")  # if neither the command nor a recipe names any
 SEED = 0
 WAYS = ("refuse", "zero", "leave")
 
 
 def judge(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Rankings as a TREC run file.")],
-    qrels: Annotated[Path | None, typer.Option(metavar="FILE", help="What is true, as TREC qrels.")] = None,
-    data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Or the folder of a data set …")] = None,
+    qrels: Annotated[Path | None, typer.Option(metavar="FILE", help="Ground truth as TREC qrels.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Or: the folder of a data set …")] = None,
     recipe: Annotated[str | None, typer.Option(metavar="NAME", help="… and the recipe that names it.")] = None,
     metric: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="e.g. ap, medium/ap_trapezoid, uap; again for more.")
@@ -34,21 +34,29 @@ def judge(
         list[Path] | None, typer.Option(metavar="RUN", help="Another run to compare with the first; again for more.")
     ] = None,
     missing: Annotated[
-        str, typer.Option(metavar="WAY", help="Queries with positives that a run lacks: refuse, zero or leave.")
+        str, typer.Option(metavar="WAY", help="If a run lacks queries with positives: refuse, zero or leave.")
     ] = "refuse",
     correction: Annotated[
-        str, typer.Option(metavar="NAME", help="For many comparisons: holm, benjamini_hochberg or none.")
+        str, typer.Option(metavar="NAME", help="Correction for multiple comparisons: holm, benjamini_hochberg or none.")
     ] = "holm",
     json: Json = False,
 ) -> None:
-    """Judge rankings of any origin against a data set or qrels, and compare runs by paired tests."""
+    """Judge rankings from any system, and compare runs.
+
+    Ground truth comes from a data set or from qrels; paired tests compare the runs.
+    """
     import numpy as np
 
     from resight.evaluate import trec
     from resight.evaluate.judge_runs import compare_runs, judge_rankings
 
     if missing not in WAYS:
-        raise InputError("no such way", expected=f"--missing {', '.join(WAYS)}", actual=missing, fix="choose one")
+        raise InputError(
+            "no such way to treat missing queries",
+            expected=f"--missing {', '.join(WAYS)}",
+            actual=missing,
+            fix="choose one of these",
+        )
     truth = _find_truth(qrels, data, recipe)
     names = list(dict.fromkeys(metric or truth.metrics))
     judged = {
@@ -76,7 +84,7 @@ def judge(
 class _Truth:
     name: str
     judgements: Mapping[str, "Judgement"]
-    known: frozenset[str] | None  # ids of the database; None: not known
+    known: frozenset[str] | None  # ids of the database, if known
     metrics: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -85,11 +93,11 @@ def _find_truth(qrels: Path | None, data: Path | None, recipe: str | None) -> _T
     from resight.evaluate import trec
 
     if qrels is not None and data is None and recipe is None:
-        return _Truth(str(qrels), trec.read_qrels(qrels), None, USUAL)
+        return _Truth(str(qrels), trec.read_qrels(qrels), None, METRICS)
     if qrels is None and data is not None and recipe is not None:
         return _read_dataset(data, recipe)
     raise InputError(
-        "what the run is judged by is not clear",
+        "it is not clear what to judge the run by",
         expected="--qrels FILE, or --data ROOT with --recipe NAME",
         actual=", ".join(
             name for name, given in (("--qrels", qrels), ("--data", data), ("--recipe", recipe)) if given is not None
@@ -110,31 +118,32 @@ def _read_dataset(root: Path, name: str) -> _Truth:
     dataset = sets.build(chosen.data.name, **chosen.data.settings).load(root)
     boxed = [one for one in chosen.metrics if not isinstance(found := build(one), RunMetric) and found.localises]
     notes = (f"{', '.join(boxed)}: left out, because a run file has no boxes",) if boxed else ()
-    metrics = tuple(one for one in chosen.metrics if one not in boxed) or USUAL
+    metrics = tuple(one for one in chosen.metrics if one not in boxed) or METRICS
     return _Truth(dataset.name, dataset.judgements, frozenset(ref.id for ref in dataset.database), metrics, notes)
 
 
 def _print_figures(judged: Mapping[str, "JudgedRun"], truth: _Truth, names: Sequence[str]) -> None:
     rows = [
-        (label, str(len(one.values)), *(_say(one.figures[name]) for name in names)) for label, one in judged.items()
+        (label, str(len(one.values)), *(_format_figure(one.figures[name]) for name in names))
+        for label, one in judged.items()
     ]
     terminal.print_table(f"judged by {truth.name}", ("run", "queries", *names), rows, range(1, len(names) + 2))
     first = next(iter(judged.values()))
     for name in names:
         left = first.figures[name].left_out
         print(f"  {name}: {first.figures[name].convention}" + (f" Queries without a value: {left:,}." if left else ""))
-    print("  ± is half of the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0).")
+    print("  ±: half the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0).")
     for note in (*truth.notes, *(line for label, one in judged.items() for line in _explain(label, one))):
         print(f"  {terminal.clean(note)}")
 
 
 def _explain(label: str, run: "JudgedRun") -> list[str]:
-    """What is not in the figures, and what counts as not found."""
+    """Which queries and positives the figures leave out or count as not found."""
     counted = (
-        (len(run.unjudged), "queries left out, because nothing is known about them"),
-        (len(run.without_positives), "queries without positives, which are in uap and calibration_error alone"),
+        (len(run.unjudged), "queries left out for lack of judgements"),
+        (len(run.without_positives), "queries without positives, counted only by uap and calibration_error"),
         (len(run.missing), "queries with positives that the run lacks"),
-        (run.not_found, "positives that are not in their rankings, and count as not found"),
+        (run.not_found, "positives missing from their rankings, counted as not found"),
     )
     return [f"{label}: {words}: {number:,}" for number, words in counted if number]
 
@@ -146,7 +155,7 @@ def _print_differences(compared: Mapping[str, Sequence["Compared"]], reference: 
             name,
             str(one.queries),
             f"{one.difference:+.4f} [{one.low:+.4f}, {one.high:+.4f}]",
-            *(_say_probability(one.p[test], one.corrected[test]) for test in one.p),
+            *(_format_p(one.p[test], one.corrected[test]) for test in one.p),
         )
         for name, others in compared.items()
         for one in others
@@ -155,17 +164,17 @@ def _print_differences(compared: Mapping[str, Sequence["Compared"]], reference: 
     print()
     columns = ("run", "metric", "queries", "difference", *(f"p, {test}" for test in tests))
     terminal.print_table(f"against {reference}", columns, rows, range(2, len(columns)))
-    print("  difference: its mean less that of the reference, with a paired 95 % bootstrap interval.")
-    print(f"  p: of each test alone → allowing for all {len(rows)} comparisons ({correction}).")
+    print("  difference: mean minus the reference's mean, with a paired 95 % bootstrap interval.")
+    print(f"  p: of each test alone → corrected for all {len(rows)} comparisons ({correction}).")
 
 
-def _say(figure: "Figure") -> str:
+def _format_figure(figure: "Figure") -> str:
     if math.isnan(figure.value):
         return "–"
     return f"{figure.value:.4f} ±{(figure.high - figure.low) / 2:.3f}"
 
 
-def _say_probability(alone: float, corrected: float) -> str:
+def _format_p(alone: float, corrected: float) -> str:
     return "–" if math.isnan(alone) else f"{alone:.4f} → {corrected:.4f}"
 
 
@@ -176,7 +185,7 @@ def _summarise(
     compared: Mapping[str, Sequence["Compared"]],
     correction: str,
 ) -> dict[str, Any]:
-    """Everything, as JSON has it: no value is null."""
+    """Everything as JSON; a missing value is null."""
     summary = {
         "judged_by": truth.name,
         "runs": {
@@ -201,7 +210,7 @@ def _summarise(
 
 
 def _blank(value: Any) -> Any:
-    """NaN, which JSON does not have, and infinity as None."""
+    """NaN and infinity, which JSON lacks, as None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

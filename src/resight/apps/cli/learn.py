@@ -1,4 +1,4 @@
-"""`resight codebook`, `resight whiten` and `resight calibrate`: what can be learnt from one's own images."""
+"""`resight codebook`, `resight whiten` and `resight calibrate`: learn visual words, a whitening or a calibration."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import Json
+from resight.apps.cli.options import Json
 from resight.errors import StorageError
 
 if TYPE_CHECKING:
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 def codebook(
     paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests.")],
-    out: Annotated[Path, typer.Option(help="Where the code book goes (.npz).")],
-    words: Annotated[int, typer.Option(min=2, help="How many visual words.")] = 4096,
-    encoder: Annotated[str, typer.Option(help="The encoder whose features are clustered.")] = "sift",
-    features: Annotated[int, typer.Option(min=1, help="At most so many features take part.")] = 2_000_000,
+    out: Annotated[Path, typer.Option(help="The file for the codebook (.npz).")],
+    words: Annotated[int, typer.Option(min=2, help="Number of visual words.")] = 4096,
+    encoder: Annotated[str, typer.Option(help="The encoder whose features to cluster.")] = "sift",
+    features: Annotated[int, typer.Option(min=1, help="Maximum number of features to cluster.")] = 2_000_000,
     seed: int = 0,
     json: Json = False,
 ) -> None:
-    """Learn visual words from your own images, for the descriptors vlad and asmk.
+    """Learn visual words from your own images.
+
+    For the descriptors vlad and asmk.
 
     Use it with: resight index … --set branches.0.descriptor.codebook=FILE
     """
@@ -31,8 +33,8 @@ def codebook(
     from resight.collection.fit.fit_codebook import learn_codebook
     from resight.encode import codebook as codebooks
 
-    with terminal.progress("describing") as report_progress:
-        book = learn_codebook(paths, words, encoder, features, seed, report_progress)
+    with terminal.progress("describing") as bar:
+        book = learn_codebook(paths, words, encoder, features, seed, bar)
     codebooks.save(book, out)
     if json:
         return terminal.print_json({"file": out, "words": len(book.centres), "fingerprint": book.fingerprint})
@@ -41,25 +43,27 @@ def codebook(
 
 
 def whiten(
-    collection: Annotated[Path, typer.Argument(help="The collection; its images are learnt from.")],
-    out: Annotated[Path, typer.Option(help="Where the whitening goes (.npz).")],
+    collection: Annotated[Path, typer.Argument(help="The collection to learn from.")],
+    out: Annotated[Path, typer.Option(help="The file for the whitening (.npz).")],
     kind: Annotated[
         Literal["pca", "lw"] | None,
-        typer.Option(help="pca: by all images; lw: by pairs of the same thing. Default: lw where there are pairs."),
+        typer.Option(help="pca: from all images; lw: from pairs of the same object. Default: lw if there are pairs."),
     ] = None,
     pairs: Annotated[
-        Path | None, typer.Option(help="CSV with the columns a, b (ids); without it, labels decide.")
+        Path | None, typer.Option(help="CSV with the columns a, b (ids); default: images with the same label.")
     ] = None,
-    dimensions: Annotated[int | None, typer.Option(min=1, help="Keep so many. Default: all.")] = None,
-    branch: Annotated[int, typer.Option(min=0, help="The branch of the recipe whose vectors are whitened.")] = 0,
+    dimensions: Annotated[int | None, typer.Option(min=1, help="Dimensions to keep. Default: all.")] = None,
+    branch: Annotated[int, typer.Option(min=0, help="The branch of the recipe whose vectors to whiten.")] = 0,
     power: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="0.5 whitens in full, 0 only turns and cuts; else 0.5 for lw, 0.25 for pca."),
+        typer.Option(min=0, max=1, help="0.5 whitens fully, 0 only rotates; default: 0.5 for lw, 0.25 for pca."),
     ] = None,
     seed: int = 0,
     json: Json = False,
 ) -> None:
-    """Learn how to make vectors of the same thing more alike, from your own images.
+    """Learn a whitening from your own images.
+
+    It makes vectors of the same object more similar.
 
     Use it with: resight index … --set 'branches.0.transforms=[{name="whiten", file="FILE"}]'
     """
@@ -69,7 +73,7 @@ def whiten(
     from resight.encode import whitening as whitenings
 
     opened = open_collection(collection, must_exist=True)
-    with terminal.progress("reading") as report_progress:
+    with terminal.progress("reading") as bar:
         learnt = learn_whitening(
             opened,
             kind,
@@ -78,7 +82,7 @@ def whiten(
             branch=branch,
             power=power,
             seed=seed,
-            progress=report_progress,
+            progress=bar,
         )
     whitenings.save(learnt, out)
     setting = format_setting(opened.recipe.branches[branch], branch, out)
@@ -94,34 +98,37 @@ def calibrate(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
     pairs: Annotated[
         Path | None,
-        typer.Option(help="CSV with the columns query (a path), id, same (1 or 0); without it, labels decide."),
+        typer.Option(help="CSV with the columns query (a path), id, same (1 or 0); default: by label."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Fit the probability on pairs that you know, in place of the shipped calibration."""
+    """Fit probabilities on pairs that you know.
+
+    The result replaces the shipped calibration.
+    """
     from resight.collection import open_collection
     from resight.collection.fit.fit_calibration import fit_calibration
 
     opened = open_collection(collection, must_exist=True)
-    with terminal.progress("searching") as report_progress:
-        fitted = fit_calibration(opened, pairs, report_progress)
+    with terminal.progress("searching") as bar:
+        fitted = fit_calibration(opened, pairs, bar)
     opened.calibrate(fitted)
     if json:
         return terminal.print_json(fitted)
     weights = ", ".join(f"{name} {weight:.2f}" for name, weight in fitted.weights.items())
-    print(f"{collection}: fitted on {fitted.pairs:,} candidates, {fitted.same:,} of them the same thing ({weights})")
+    print(f"{collection}: fitted on {fitted.pairs:,} candidates, {fitted.same:,} of them the same object ({weights})")
     return None
 
 
 def _require_folder(out: Path) -> None:
-    """Before the work, not after it."""
+    """Fails before the work instead of after it."""
     if not out.absolute().parent.is_dir():
-        raise StorageError(f"there is no folder {out.parent}", expected="a folder that exists", fix="make it first")
+        raise StorageError(f"there is no folder {out.parent}", expected="a folder that exists", fix="create it first")
 
 
 def _describe(facts: "Facts") -> str:
     pairs = f" and {facts.pairs:,} pairs" if facts.pairs else ""
-    intensity = "left as they are" if facts.shrinkage is None else f"shrinkage {facts.shrinkage:.2f}"
+    intensity = "no shrinkage" if facts.shrinkage is None else f"shrinkage {facts.shrinkage:.2f}"
     found = ""
     if facts.found_before is not None and facts.found_after is not None:
         found = f"\nheld-out pairs, mean of 1/rank: {facts.found_before:.3f} before, {facts.found_after:.3f} after"

@@ -1,31 +1,53 @@
-"""The options of every command whose page has a map: whose tiles to lay under it."""
+"""Options that several commands share: their names, help texts and defaults."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from resight.encode.feature_cache import FeatureCache
     from resight.explain.tiles import Tiles
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
+
+Cache = Annotated[Path | None, typer.Option("--cache", metavar="FOLDER", help="Cache features in this folder.")]
+CacheSize = Annotated[
+    float,
+    typer.Option("--cache-size", min=0, metavar="GB", help="Size limit of the cache; the oldest entries go first."),
+]
+CACHE_SIZE = 4.0
+GIGABYTE = 10**9
 
 TilesOption = Annotated[
     str,
     typer.Option(
         "--tiles",
         metavar="URL",
-        help="Lay tiles of this server under maps of the page, e.g. https://tiles.example.org/{z}/{x}/{y}.png.",
+        help="Show map tiles of this server on the page, e.g. https://tiles.example.org/{z}/{x}/{y}.png.",
         show_default=False,
     ),
 ]
 Attribution = Annotated[
     str,
-    typer.Option(
-        "--attribution", metavar="TEXT", help="Whose tiles they are, to be said on the map.", show_default=False
-    ),
+    typer.Option("--attribution", metavar="TEXT", help="Credit for the tiles, shown on the map.", show_default=False),
 ]
 
 
+def open_cache(folder: Path | None, gigabytes: float) -> "FeatureCache | None":
+    """None where the user named no folder."""
+    if folder is None:
+        return None
+    from resight.encode.feature_cache import FeatureCache
+
+    return FeatureCache(folder, int(gigabytes * GIGABYTE))
+
+
 def read_tiles(template: str, attribution: str) -> "Tiles | None":
-    """None where no tiles were asked for."""
+    """None where the user asked for no tiles."""
+    if not template:
+        return None
     from resight.explain.tiles import Tiles
 
-    return Tiles(template, attribution) if template else None
+    return Tiles(template, attribution)

@@ -1,4 +1,4 @@
-"""`resight report`, and what `resight eval` prints and writes too: tables on the terminal, and files of every kind."""
+"""`resight report`, and the tables and files that `resight eval` and `resight tune` write too."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,15 +20,15 @@ STYLES = {"best": "bold", "second": "underline"}
 def report(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="[LABEL=]FILE", help="Files of `resight eval --json`; LABEL= calls its row otherwise."),
+        typer.Argument(metavar="[LABEL=]FILE", help="Files of `resight eval --json`; LABEL= renames the row."),
     ],
     metric: Annotated[
-        str, typer.Option(help="The metric of differences and plots; else the first.", show_default=False)
+        str, typer.Option(help="The metric of differences and plots; default: the first.", show_default=False)
     ] = "",
     metrics: Annotated[
-        str, typer.Option(metavar="NAMES", help="The metrics to show, with commas between.", show_default=False)
+        str, typer.Option(metavar="NAMES", help="The metrics to show, separated by commas.", show_default=False)
     ] = "",
-    title: Annotated[str, typer.Option(help="What the report is called.", show_default=False)] = "",
+    title: Annotated[str, typer.Option(help="Title of the report.", show_default=False)] = "",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page: tables, plots, pictures of queries, a map.")
     ] = None,
@@ -37,7 +37,10 @@ def report(
     tiles: TilesOption = "",
     attribution: Attribution = "",
 ) -> None:
-    """Compare evaluations: one table with a row a configuration and a group of columns a data set."""
+    """Compare evaluations in one table.
+
+    The table has a row per configuration and a group of columns per data set.
+    """
     from resight.evaluate.records import read_records
     from resight.evaluate.report_table import gather_data, tabulate_records
 
@@ -52,7 +55,7 @@ def report(
 
 
 def list_strata(records: Sequence["Record"], metric: str) -> list["Table"]:
-    """A table for each property that positives were broken down by, on each data set."""
+    """One table per data set and per property of the positives that the evaluation broke down by."""
     from dataclasses import replace
 
     from resight.evaluate.pages.strata_tables import draw_strata
@@ -80,7 +83,7 @@ def write(
     json: Path | None = None,
     tiles: "Tiles | None" = None,
 ) -> None:
-    """The files that were asked for; `values` are those of the JSON file."""
+    """Writes the files whose paths are given; `values` goes into the JSON file."""
     from resight.evaluate import table as texts
     from resight.evaluate.pages.evaluation_page import render
 
@@ -97,7 +100,7 @@ def write(
 
 
 def print_table(table: "Table") -> None:
-    """The table, what it says, and what its figures mean; marks and their legend on a terminal alone."""
+    """The table, its conclusion and its notes; marks and their legend only on a terminal."""
     from resight.evaluate.table import LEGEND, NOT_MEASURED, explain_absent, name_columns, split_figure
 
     styles = {

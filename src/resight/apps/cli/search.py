@@ -1,28 +1,24 @@
-"""`resight search`."""
+"""`resight search`, and how every command opens a collection to search it."""
 
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import Json, Set
-from resight.apps.cli.options import Attribution, TilesOption, read_tiles
-from resight.errors import BoxError, InputError
-from resight.types import Box, Hit, Recipe
+from resight.apps.cli.options import Attribution, Json, Set, TilesOption, read_tiles
 
 if TYPE_CHECKING:
-    from resight.collection import Answer, Collection
+    from resight.collection import Collection
+    from resight.types import Hit, Recipe
 
 
 def search(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
     image: Annotated[Path, typer.Argument(help="The image to look for.")],
-    box: Annotated[str | None, typer.Option(metavar="X0,Y0,X1,Y1", help="Look for this part of it only.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
+    box: Annotated[str | None, typer.Option(metavar="X0,Y0,X1,Y1", help="Look only for this part of it.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of answers.")] = 10,
     where: Annotated[
         list[str] | None,
         typer.Option(metavar="CONDITION", help='Only images with e.g. "label=crater" or "year>=1900".'),
@@ -33,7 +29,7 @@ def search(
         str,
         typer.Option(
             metavar="ENGINE",
-            help="Where: local, ray, ray://HOST:PORT, ray://auto, qdrant://HOST:PORT/NAME or qdrant:FOLDER.",
+            help="Where to search: local, ray, ray://HOST:PORT, ray://auto, qdrant://HOST:PORT/NAME or qdrant:FOLDER.",
         ),
     ] = "local",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that shows the answers.")] = None,
@@ -41,14 +37,28 @@ def search(
     attribution: Attribution = "",
     json: Json = False,
 ) -> None:
-    """Find the same thing in a collection: which images, where in them, and how sure."""
-    region = parse_numbers(box, 4, "--box", BoxError)
-    circle = parse_numbers(near, 3, "--near", InputError)
+    """Find the same object in a collection.
+
+    Shows in which images it is, where in them, and how sure that is.
+    """
+    from resight.search.request import SearchRequest, parse_box, parse_near
+
+    region = parse_box(box, "--box")
+    circle = parse_near(near, "--near")
+    request = SearchRequest.parse(image, k, box=region, where=where or (), near=circle)
     layer = read_tiles(tiles, attribution)
-    in_qdrant = engine.startswith("qdrant:")
-    opened = open_to_search(collection, settings, "local" if in_qdrant else engine)
-    ask = ask_in_qdrant(opened, engine) if in_qdrant else opened.ask
-    answer = ask(image, k, box=region, where=where or (), near=circle)  # type: ignore[arg-type]
+    if engine.startswith("qdrant:"):
+        from resight.collection.qdrant.exported_search import ask_engine
+
+        opened = open_to_search(collection, settings)
+        answer = ask_engine(opened, engine, request)
+    else:
+        if engine == "local":
+            from resight.store import skip_pandas
+
+            skip_pandas()
+        opened = open_to_search(collection, settings, engine)
+        answer = opened.view().ask(request)
     if html:
         from resight.apps.answer_page import make_section
         from resight.explain.search_page import render_many
@@ -73,39 +83,32 @@ def search(
     return None
 
 
-def ask_in_qdrant(opened: "Collection", engine: str) -> Callable[..., "Answer"]:
-    """`Collection.ask`, answered by an export."""
-    from resight.collection.qdrant.exported_search import ask_engine
-
-    return partial(ask_engine, opened, engine)
-
-
 def open_to_search(path: Path, settings: list[str] | None, engine: str = "local") -> "Collection":
-    """A collection that is there, with settings changed for this time, searched where `engine` says."""
+    """An existing collection, its recipe changed by `--set` for this run, searched by `engine`."""
     from resight import recipe as recipes
-    from resight.collection import open_collection
+    from resight.collection import metadata, open_collection
 
-    opened = open_collection(path, must_exist=True, engine=engine)
-    tell_local(opened.recipe, engine)
-    if not settings:
-        return opened
-    table = recipes.to_table(opened.recipe)
-    for setting in settings:
-        recipes.apply(table, setting)
-    wanted = recipes.parse(table)
-    recipes.refuse_idle_index(wanted, settings)
-    return open_collection(path, wanted, must_exist=True, engine=engine)
+    recipe = None
+    if settings:
+        table = recipes.to_table(metadata.read(path).recipe)
+        for setting in settings:
+            recipes.apply(table, setting)
+        recipe = recipes.parse(table)
+        recipes.refuse_idle_index(recipe, settings)
+    opened = open_collection(path, recipe, must_exist=True, engine=engine)
+    report_local_indexes(opened.recipe, engine)
+    return opened
 
 
-def tell_local(recipe: Recipe, engine: str) -> None:
-    """Which indexes an engine does not take over."""
+def report_local_indexes(recipe: "Recipe", engine: str) -> None:
+    """Names, on stderr, the indexes that this process searches although the user named an engine."""
     from resight.collection.build_pipeline import list_local
 
     for name in list_local(recipe, engine):
-        print(f"the index {name!r} stays on this machine: in shards its answers would not be the same", file=sys.stderr)
+        print(f"the index {name!r} stays on this machine: shards would change its answers", file=sys.stderr)
 
 
-def print_hits(title: str, hits: tuple[Hit, ...]) -> None:
+def print_hits(title: str, hits: tuple["Hit", ...]) -> None:
     if not hits:
         print("nothing found: the collection is empty, or no image passes the filters")
         return
@@ -120,23 +123,5 @@ def print_hits(title: str, hits: tuple[Hit, ...]) -> None:
         ]
         for rank, hit in enumerate(hits, start=1)
     ]
-    columns = ("", "image", "same thing", "score", "inliers", "box x0, y0, x1, y1")
+    columns = ("", "image", "same object", "score", "inliers", "box x0, y0, x1, y1")
     terminal.print_table(title, columns, rows, right=(0, 2, 3, 4))
-
-
-def parse_numbers(text: str | None, count: int, option: str, error: type[InputError]) -> Box | None:
-    """Comma-separated numbers of an option; None when it was not given."""
-    if text is None:
-        return None
-    try:
-        numbers = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != count:
-        raise error(
-            f"cannot read {option} {text!r}",
-            expected=f"{count} numbers with commas between them",
-            actual=text,
-            fix=f"e.g. {option} {'10,20,200,300' if count == 4 else '48.8584,2.2945,500'}",
-        )
-    return numbers  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""`resight train`: a network by a recipe, or a light head for one's own folder of photos."""
+"""`resight train`: a network by a recipe, or a light head for your own folder of photos."""
 
 import re
 from pathlib import Path
@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Json, Set
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
 from resight.errors import InputError
 from resight.files.remote import is_remote
 
 if TYPE_CHECKING:
-    from resight.train import train_head
     from resight.train.distributed import Team
+    from resight.train.train_head import Report
     from resight.types import Recipe
 
-ENCODER, MINUTES = "tokens", 15.0  # of --folder
+ENCODER, MINUTES = "tokens", 15.0  # defaults with --folder
 
 
 def train(
     recipe: Annotated[
         str | None, typer.Argument(help="A recipe with [train]: a path, or one such as cider/sfm120k.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Where the recipe's training data are.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Folder of the recipe's training data.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where the result goes. With --folder, by default PHOTOS.trained."),
+        typer.Option(metavar="FOLDER", help="Folder for the result. Default with --folder: PHOTOS.trained."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(metavar="PHOTOS", help="Instead of a recipe: photos of your own, one folder a thing.")
+        Path | None, typer.Option(metavar="PHOTOS", help="Instead of a recipe: your own photos, one folder per object.")
     ] = None,
     pairs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --folder: pairs of the same thing (CSV: a, b), or votes.")
+        Path | None, typer.Option(metavar="FILE", help="With --folder: pairs of the same object (CSV: a, b), or votes.")
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="With --folder: the preset that gets a head.", show_default=ENCODER)
@@ -41,7 +41,7 @@ def train(
         float | None, typer.Option(min=0.01, help="With --folder: how long to train.", show_default=f"{MINUTES:g}")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="With a recipe: go on from the last checkpoint in FOLDER.")
+        bool, typer.Option("--resume", help="With a recipe: continue from the last checkpoint in FOLDER.")
     ] = False,
     audit: Annotated[
         Path | None,
@@ -55,19 +55,22 @@ def train(
     ] = None,
     settings: Set = None,
     cache: Cache = None,
-    cache_size: CacheSize = USUAL_CACHE,
+    cache_size: CacheSize = CACHE_SIZE,
     json: Json = False,
 ) -> None:
-    """Train a network by a recipe, or with --folder a light head that makes an encoder better on your own things."""
+    """Train a network, or a light head for your own photos.
+
+    A recipe defines the network; --folder trains a head that improves an encoder on your own objects.
+    """
     if (recipe is None) == (folder is None):
         raise _refuse_unclear(f"recipe {recipe}, folder {folder}")
     if folder is not None:
         _refuse_options(
             "--folder", {"--data": data, "--resume": resume, "--audit": audit, "--processes": processes}, "a recipe"
         )
-        place = out or name_out(folder)
+        target = out or name_out(folder)
         chosen, time = encoder or ENCODER, minutes or MINUTES
-        return _train_head(folder, pairs, place, chosen, time, settings or [], cache, cache_size, json)
+        return _train_head(folder, pairs, target, chosen, time, settings or [], cache, cache_size, json)
     _refuse_options(
         "a recipe", {"--pairs": pairs, "--encoder": encoder, "--minutes": minutes, "--cache": cache}, "--folder"
     )
@@ -79,8 +82,8 @@ def train(
     recipes = load_all(str(recipe), overrides)
     reports = {}
     for one in recipes:
-        place = out if len(recipes) == 1 else out / re.sub(r"[^\w.=-]+", "_", label(one))
-        report = _train_network(one, data, place, resume, processes or 1)
+        target = out if len(recipes) == 1 else out / re.sub(r"[^\w.=-]+", "_", label(one))
+        report = _train_network(one, data, target, resume, processes or 1)
         if report is None:
             continue
         reports[label(one)] = report
@@ -92,7 +95,7 @@ def train(
 
 
 def name_out(folder: Path) -> Path:
-    """Beside the photos, where the head goes if nobody says; of photos that lie elsewhere, in the current folder."""
+    """The default folder of a head: beside the photos, or in the current folder if the photos are remote."""
     if is_remote(folder):
         return Path(f"{folder.name}.trained")
     named = folder if folder.name not in ("", "..") else folder.resolve()
@@ -109,7 +112,7 @@ def _refuse_unclear(given: str) -> InputError:
 
 
 def _refuse_options(mode: str, options: dict[str, object], other: str) -> None:
-    """Refuses options of the other way to train, which would do nothing here."""
+    """Refuses options of the other mode, which would have no effect."""
     given = [name for name, value in options.items() if value]
     if given:
         raise InputError(
@@ -121,7 +124,7 @@ def _refuse_options(mode: str, options: dict[str, object], other: str) -> None:
 
 
 def _train_network(recipe: "Recipe", data: Path, out: Path, resume: bool, processes: int) -> dict[str, Any] | None:
-    """The report, as its file has it; None in a process of torchrun that only helps."""
+    """The training report as JSON; None in the helping processes of torchrun."""
     import json
 
     from resight.train.distributed import join, launch
@@ -139,9 +142,9 @@ def _train_network(recipe: "Recipe", data: Path, out: Path, resume: bool, proces
 
 
 def share_work(team: "Team", recipe: "Recipe", data: Path, out: Path, resume: bool) -> None:
-    """What one process does; the first of them shows how far it is."""
+    """The work of one process; the leading process shows the progress."""
     from resight.evaluate import judge
-    from resight.train.loop import Told
+    from resight.train.loop import StepReport
     from resight.train.train_network import train_recipe
 
     if not team.leads:
@@ -149,7 +152,7 @@ def share_work(team: "Team", recipe: "Recipe", data: Path, out: Path, resume: bo
         return
     with terminal.progress("reading sizes") as bar:
 
-        def show(stage: str, told: Told) -> None:
+        def show(stage: str, told: StepReport) -> None:
             found = f", validation {told.validation:.3f}" if told.validation is not None else ""
             bar.rename(f"{stage}: epoch {told.epoch + 1}, loss {told.loss:.3f}, rate {told.rate:.2g}{found}")
             bar(told.step, told.steps)
@@ -169,13 +172,13 @@ def _print_trained(name: str, report: dict[str, Any]) -> None:
         early = ", stopped early" if one["stopped_early"] else ""
         print(f"  {stage}: {one['epochs']} epochs, {terminal.format_seconds(one['seconds'])}{best}{early}")
         for id in one["unreadable"]:
-            print(f"  could not be read and was replaced: {terminal.clean(id)}")
+            print(f"  unreadable, replaced by another image: {terminal.clean(id)}")
         for id in one["unreadable_held_out"]:
-            print(f"  could not be read and was not validated on: {terminal.clean(id)}")
+            print(f"  unreadable, left out of validation: {terminal.clean(id)}")
         if one["skipped"]:
-            print(f"  {one['skipped']:,} of {one['steps']:,} steps left out: their gradients did not fit into fp16")
+            print(f"  {one['skipped']:,} of {one['steps']:,} steps skipped: their gradients overflowed fp16")
         for change in one["changes"]:
-            print(f"  changed when it was resumed: {change}")
+            print(f"  changed on resume: {change}")
     print(f"use it with: resight index … --recipe {report['recipe']}")
 
 
@@ -190,16 +193,15 @@ def _train_head(
     cache_size: float,
     json: bool,
 ) -> None:
-    from resight.encode.feature_cache import FeatureCache
     from resight.evaluate import judge
     from resight.evaluate.statistics.tests import paired_interval, randomisation_test
     from resight.recipe import load
     from resight.train.fit_head import Settings
-    from resight.train.train_head import train_folder
+    from resight.train.train_head import train_head
 
-    features = FeatureCache(cache, int(cache_size * GIGABYTE)) if cache else None
+    features = open_cache(cache, cache_size)
     with terminal.progress("encoding") as bar:
-        report = train_folder(
+        report = train_head(
             folder,
             out,
             load(encoder, overrides),
@@ -221,14 +223,14 @@ def _train_head(
     return None
 
 
-def _print_head(report: "train_head.Report") -> None:
+def _print_head(report: "Report") -> None:
     train, choose, measure = report.things
-    print(f"{train:,} things to train on, {choose:,} to choose by, {measure:,} to measure on; {report.images:,} images")
+    print(f"{train:,} objects to train on, {choose:,} to validate, {measure:,} to test; {report.images:,} images")
     if report.single:
-        print(f"{report.single:,} things with one image left out")
+        print(f"{report.single:,} objects with a single image left out")
     if report.loose:
-        print(f"{report.loose:,} images that lie in no folder of their own left out")
+        print(f"{report.loose:,} images outside any object's folder left out")
     for a, b in report.contradictions:
-        print(f"called different, but joined by other pairs: {terminal.clean(a)} and {terminal.clean(b)}")
+        print(f"marked different, but linked by other pairs: {terminal.clean(a)} and {terminal.clean(b)}")
     print(report.verdict)
     print(f"use it with: resight index … --recipe {report.recipe}")

@@ -1,7 +1,4 @@
-"""`resight identity`.
-
-`resight tune`.
-"""
+"""`resight exactness` and `resight tune`: what a faster index costs in quality, and which settings are worth it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,135 +7,118 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.index import GIGABYTE, USUAL_CACHE, Cache, CacheSize, Json, Set
-from resight.apps.cli.search import open_to_search
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
 
 if TYPE_CHECKING:
     from resight.evaluate.comparison import Comparison
 
 
-def identity(
+def exactness(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
     queries: Annotated[
         list[Path] | None,
-        typer.Option(help="Images, folders or manifests to ask with; without any, images of the collection itself."),
+        typer.Option(help="Images, folders or manifests as queries; default: images of the collection itself."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many answers have to agree.")] = 10,
-    sample: Annotated[int, typer.Option(min=1, help="How many images of the collection ask.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of their choice.")] = 0,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of answers that have to agree.")] = 10,
+    sample: Annotated[int, typer.Option(min=1, help="Number of images of the collection to use as queries.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of their random choice.")] = 0,
     settings: Set = None,
     json: Json = False,
 ) -> None:
-    """Measure how often the unproven answer is the exact one, and how much faster it is, on your own images.
+    """Measure how often the fast search matches the exact one.
 
-    For collections with the index "maxsim". What is unproven: a cascade (--set index.cascade=true), or the codes alone.
+    Also measures how much faster it is, on your own images. For collections with the index "maxsim". Fast are
+    a cascade (--set index.cascade=true), or the codes alone.
     """
-    from resight.evaluate.exactness import measure_identity
+    from resight.apps.cli.search import open_to_search
+    from resight.evaluate.exactness import measure_exactness
 
     opened = open_to_search(collection, settings)
-    with terminal.progress("asking both ways") as report_progress:
-        found = measure_identity(opened, queries or (), k, sample=sample, seed=seed, progress=report_progress)
+    with terminal.progress("comparing") as bar:
+        found = measure_exactness(opened, queries or (), k, sample=sample, seed=seed, progress=bar)
     if json:
         return terminal.print_json(found)
     terminal.print_skipped(found.skipped)
     rows = [
-        [
-            str(part.rank),
-            f"{part.same:,} of {found.queries:,}",
-            f"{part.rate:.1%}",
-            f"{part.low:.1%} to {part.high:.1%}",
-        ]
-        for part in found.ranks
+        [str(one.rank), f"{one.same:,} of {found.queries:,}", f"{one.rate:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
+        for one in found.ranks
     ]
-    title = f"{collection}: {found.way} against the proven answer, {found.images:,} images"
+    title = f"{collection}: {found.way} against the exact search, {found.images:,} images"
     terminal.print_table(title, ("first", "the same", "share", "95 % interval"), rows, right=(0, 1, 2, 3))
     ratio = found.proven_seconds / max(found.unproven_seconds, 1e-9)
     print(
-        f"a shortlist of {found.depth}: {1000 * found.proven_seconds:.2f} ms proven, "
-        f"{1000 * found.unproven_seconds:.2f} ms unproven ({ratio:.1f} × as fast), medians"
+        f"a shortlist of {found.depth}: {1000 * found.proven_seconds:.2f} ms exact, "
+        f"{1000 * found.unproven_seconds:.2f} ms fast ({ratio:.1f} × as fast), medians"
     )
     print(
-        f"the proof scored {found.rescored:,.0f} of {found.images:,} images in full (median), "
+        f"the exact search scored {found.rescored:,.0f} of {found.images:,} images in full precision (median), "
         f"{found.most_rescored:,} at most"
     )
     return None
 
 
-AXES = "The grid"
-
-
 def tune(
     source: Annotated[str, typer.Argument(metavar="RECIPE|COLLECTION", help="A recipe with --data, or a collection.")],
     queries: Annotated[
-        list[Path] | None, typer.Argument(help="Images to ask a collection with; else images of its own.")
+        list[Path] | None, typer.Argument(help="Query images for a collection; default: its own images.")
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", help="The folder that holds the recipe's data set.")] = None,
     m: Annotated[
         str,
-        typer.Option(help="Parts of a row; else divisors of its dimensions.", show_default=False, rich_help_panel=AXES),
+        typer.Option(help="Parts per row; default: divisors of its dimensions.", show_default=False),
     ] = "",
     dimensions: Annotated[
         str,
-        typer.Option(
-            help="Whiten rows to so many dimensions first; 0: as they are.", show_default=False, rich_help_panel=AXES
-        ),
+        typer.Option(help="Whiten rows to this many dimensions first; 0: as they are.", show_default=False),
     ] = "",
-    nlist: Annotated[str, typer.Option(help="Lists; 0: from the number of rows.", rich_help_panel=AXES)] = "0",
-    nbits: Annotated[str, typer.Option(help="Bits of a part.", rich_help_panel=AXES)] = "8",
-    nprobe: Annotated[str, typer.Option(help="Lists that a search looks into.", rich_help_panel=AXES)] = "8,32,128",
-    rotation: Annotated[
-        bool, typer.Option("--rotation", help="Also with a learnt rotation (OPQ).", rich_help_panel=AXES)
-    ] = False,
-    fast: Annotated[bool, typer.Option("--fast", help="Also by 4-bit fast scan.", rich_help_panel=AXES)] = False,
+    nlist: Annotated[str, typer.Option(help="Number of lists; 0: chosen by the number of rows.")] = "0",
+    nbits: Annotated[str, typer.Option(help="Bits per part.")] = "8",
+    nprobe: Annotated[str, typer.Option(help="Lists that a search visits.")] = "8,32,128",
+    rotation: Annotated[bool, typer.Option("--rotation", help="Also try a learnt rotation (OPQ).")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Also try 4-bit fast scan.")] = False,
     train_on: Annotated[
         str,
         typer.Option(
-            help="What the codes learn from: all, L0 to L3, or the number of a branch.",
-            show_default=False,
-            rich_help_panel=AXES,
+            help="Rows that the codes learn from: all, L0 to L3, or the number of a branch.", show_default=False
         ),
     ] = "",
-    kept: Annotated[
+    stored: Annotated[
         str,
-        typer.Option(
-            "--rows",
-            help="Rows that stay on disk to refine answers: none, fp16.",
-            show_default=False,
-            rich_help_panel=AXES,
-        ),
+        typer.Option("--rows", help="Rows to store on disk to refine answers: none, fp16.", show_default=False),
     ] = "",
     branch: Annotated[
-        int | None, typer.Option(help="The branch to tune, counted from 0, where there are several.")
+        int | None, typer.Option(help="The branch to tune, counted from 0; needed if there are several.")
     ] = None,
     k: Annotated[
         int | None,
-        typer.Option("-k", min=1, help="Images of an answer: 100 with --data, else 10.", show_default=False),
+        typer.Option("-k", min=1, help="Images per answer: 100 with --data, else 10.", show_default=False),
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="How many images of a collection ask.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of their choice.")] = 0,
+    sample: Annotated[int, typer.Option(min=1, help="Number of images of a collection to use as queries.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of their random choice.")] = 0,
     metric: Annotated[
-        str, typer.Option(help="The metric of quality; else the recipe's first.", show_default=False)
+        str, typer.Option(help="The metric of quality; default: the recipe's first.", show_default=False)
     ] = "",
-    loss: Annotated[float, typer.Option(min=0, max=1, help="The share of the best that may be lost.")] = 0.05,
+    loss: Annotated[float, typer.Option(min=0, max=1, help="The share of the best quality that may be lost.")] = 0.05,
     settings: Set = None,
-    keep: Annotated[
-        Path | None, typer.Option(help="Keep the collection here, so that a second run starts from it.")
-    ] = None,
+    keep: Annotated[Path | None, typer.Option(help="Store the collection here and reuse it in the next run.")] = None,
     cache: Cache = None,
-    cache_size: CacheSize = USUAL_CACHE,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write figures, recipes and every query.")] = None,
+    cache_size: CacheSize = CACHE_SIZE,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write figures, recipes and results per query.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as Markdown.")] = None,
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as LaTeX.")] = None,
 ) -> None:
-    """Measure a grid of IVFPQ indexes: quality, bytes and time of each, and which are worth it.
+    """Measure a grid of IVFPQ indexes: quality, bytes and time.
 
-    With --data on a data set with known truth; a collection by how much of the exact answer is found.
+    Marks the indexes that are worth it. Quality is measured on a data set with ground truth (--data), or
+    as the share of the exact answer that is found.
     """
     from resight import recipe as recipes
     from resight.apps.cli.report import print_table, write
     from resight.apps.cli.search import open_to_search
-    from resight.encode.feature_cache import FeatureCache, find_folder
+    from resight.encode.feature_cache import find_folder
     from resight.evaluate import comparison, tune_index
     from resight.evaluate.index_grid import Grid
     from resight.evaluate.records import parse
@@ -150,7 +130,7 @@ def tune(
         nbits=_read_numbers(nbits, "nbits"),
         nprobe=_read_numbers(nprobe, "nprobe"),
         train_on=_split(train_on),
-        keep=_split(kept),
+        keep=_split(stored),
         rotation=rotation,
         fast=fast,
     )
@@ -167,9 +147,9 @@ def tune(
                 metric=metric,
                 loss=loss,
                 keep=keep,
-                cache=FeatureCache(cache or find_folder(), int(cache_size * GIGABYTE)),
+                cache=open_cache(cache or find_folder(), cache_size),
                 progress=bar,
-                tell=bar.tell,
+                tell=bar.restart,
             )
         else:
             found = tune_index.tune_collection(
@@ -182,7 +162,7 @@ def tune(
                 seed=seed,
                 loss=loss,
                 progress=bar,
-                tell=bar.tell,
+                tell=bar.restart,
             )
     table, values = comparison.tabulate(found), comparison.summarise_all(found)
     print_table(table)
@@ -202,7 +182,7 @@ def _read_numbers(words: str, name: str) -> tuple[int, ...]:
         return tuple(map(int, _split(words)))
     except ValueError as error:
         raise InputError(
-            f"--{name} takes whole numbers", expected="e.g. 16,32,64", actual=words, fix="give such a list"
+            f"--{name} takes whole numbers", expected="e.g. 16,32,64", actual=words, fix="give a list like this"
         ) from error
 
 
@@ -211,15 +191,15 @@ def _refuse_together(data: Path | None, queries: Sequence[Path], metric: str, ke
 
     if data is not None and queries:
         raise InputError(
-            "a data set has queries of its own",
+            "a data set has its own queries",
             expected="RECIPE --data ROOT, or COLLECTION QUERIES…",
             actual=f"--data and {queries[0]}",
             fix="leave one of them out",
         )
     if data is None and (metric or keep):
         raise InputError(
-            "a collection has no truth to measure by",
+            "a collection has no ground truth",
             expected="--metric and --keep with --data ROOT only",
             actual="--metric" if metric else "--keep",
-            fix="leave it out: quality is the share of the exact answer that is found",
+            fix="leave it out: quality is then the share of the exact answer that is found",
         )

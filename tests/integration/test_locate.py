@@ -21,7 +21,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_photo_is_placed_where_its_scene_was_taken(indexed: Path, view: Path):
-    (answer,) = run("where", indexed, view, "--json").answer
+    (answer,) = run("locate", indexed, view, "--json").answer
     assert answer["image"] == str(view)
     assert answer["position"]["known"] is True
     assert (answer["position"]["lat"], answer["position"]["lon"]) == pytest.approx((7, 10), abs=1e-6)
@@ -30,7 +30,7 @@ def test_a_photo_is_placed_where_its_scene_was_taken(indexed: Path, view: Path):
 
 
 def test_the_table_says_what_is_not_known(indexed: Path, frames: Path):
-    ran = run("where", indexed, frames)
+    ran = run("locate", indexed, frames)
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert [line.split()[0] for line in lines[2:6]] == ["frame_04.jpg", "frame_05.jpg", "frame_06.jpg", "frame_90.jpg"]
@@ -41,7 +41,7 @@ def test_the_table_says_what_is_not_known(indexed: Path, frames: Path):
 
 def test_frames_of_a_sequence_are_placed_in_the_order_given(indexed: Path, frames: Path):
     names = [frames / f"frame_{number:02}.jpg" for number in (4, 5, 6)]
-    found = run("where", indexed, *names, "--sequence", "--json").answer
+    found = run("locate", indexed, *names, "--sequence", "--json").answer
     assert [round(row["position"]["lat"], 3) for row in found] == [4, 5, 6]
 
 
@@ -79,11 +79,11 @@ def test_gps_without_positions_is_an_error_that_says_so(tmp_path: Path, scenes: 
     assert run("index", bare, "--into", collection, "--encoder", "sift").code == 0
     ran = run("search", collection, scenes / "scene_00.jpg", "--set", 'rerankers=[{name="gps"}]')
     assert ran.code == 2 and "no image of the collection has a position" in ran.err
-    ran = run("where", collection, scenes / "scene_00.jpg")
+    ran = run("locate", collection, scenes / "scene_00.jpg")
     assert ran.code == 2 and "has a position" in ran.err
     assert open_collection(collection).ask(scenes / "scene_00.jpg").position is None
     # Frames are still found, by the order of the images.
-    found = run("where", collection, bare, "--sequence", "--json").answer
+    found = run("locate", collection, bare, "--sequence", "--json").answer
     assert [row["found"] for row in found] == ["0.jpg", "1.jpg", "2.jpg"]
     (first,) = follow_order(open_collection(collection), [bare / "2.jpg"])
     assert first.ids[0] == "2.jpg"
