@@ -1,18 +1,22 @@
-"""A Picture and a box in pixels of the original in, the part inside it out, as a Picture of its own."""
+"""Boxes (x0, y0, x1, y1) in pixels of the original image: crop a Picture, clip to an image, intersection over union."""
 
 import math
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from resight.errors import BoxError
 from resight.types import Box, Picture
 
-MIN_CROP = 8  # pixels a side in the original; less than this shows nothing that could be recognised
+MIN_CROP = 8  # pixels per side in the original; a smaller part shows nothing that could be recognised
 
 
 def crop(picture: Picture, box: Box) -> Picture:
     """The part of `picture` inside `box` (pixels of the original), widened to whole pixels.
 
-    The result's `size` is that of the part, and its `ref.box` says where in the original it lies.
+    The result's `size` is that of the part, and its `ref.box` is the box in the original.
     """
     width, height = picture.size
     left, top, right, bottom = map(int, whole := clip(box, picture.size, picture.ref.id))
@@ -27,7 +31,7 @@ def crop(picture: Picture, box: Box) -> Picture:
 
 
 def clip(box: Box, size: tuple[int, int], name: str = "the image") -> Box:
-    """The part of `box` inside an image of that size, widened to whole pixels; a BoxError when there is none."""
+    """The part of `box` inside an image of that size, widened to whole pixels; BoxError if there is none."""
     width, height = size
     x0, y0, x1, y1 = box
     if not all(math.isfinite(value) for value in box) or x0 >= x1 or y0 >= y1:
@@ -37,8 +41,25 @@ def clip(box: Box, size: tuple[int, int], name: str = "the image") -> Box:
     left, top = math.floor(max(x0, 0)), math.floor(max(y0, 0))
     right, bottom = math.ceil(min(x1, width)), math.ceil(min(y1, height))
     if right - left < MIN_CROP or bottom - top < MIN_CROP:
-        raise _refuse_box("the box is too small", box, size, name, f"at least {MIN_CROP} pixels a side in the image")
+        raise _refuse_box("the box is too small", box, size, name, f"at least {MIN_CROP} pixels per side in the image")
     return float(left), float(top), float(right), float(bottom)
+
+
+def iou(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+    """Intersection over union of boxes [..., 4], which broadcast; a box without area overlaps nothing.
+
+    Pairs: iou(a, b) with both [n, 4]. All with all: iou(a[:, None], b).
+    """
+    one, two = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    low, high = np.maximum(one[..., :2], two[..., :2]), np.minimum(one[..., 2:], two[..., 2:])
+    shared = _area(low, high)
+    union = _area(one[..., :2], one[..., 2:]) + _area(two[..., :2], two[..., 2:]) - shared
+    shares = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    return np.asarray(np.minimum(shares, 1.0))  # rounding can lift two nearly equal boxes just above 1
+
+
+def _area(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.prod(np.maximum(high - low, 0.0), axis=-1))
 
 
 def _scale_span(start: int, stop: int, scale: float) -> slice:

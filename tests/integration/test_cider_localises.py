@@ -10,7 +10,7 @@ from support.builders import Pixels, draw_texture
 torch = pytest.importorskip("torch")
 cider = pytest.importorskip("resight.encode.backbones.cider")
 
-from resight.encode.regions import measure_overlap  # noqa: E402
+from resight.boxes import iou  # noqa: E402
 from resight.train.losses import arcface  # noqa: E402
 
 SIDE, CLASSES, BATCH, STEPS = 64, 12, 24, 110
@@ -55,7 +55,7 @@ def judge(network, scenes: Scenes) -> float:
     overlaps = []
     for found, true in zip(network.eval().locate(scenes.planes), scenes.boxes, strict=True):
         box = found.boxes[:1] if len(found.boxes) else np.array([[0, 0, SIDE, SIDE]], np.float32)
-        overlaps.append(measure_overlap(box, true[None])[0, 0])
+        overlaps.append(iou(box, true[None])[0])
     return float(np.mean(overlaps))
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.boxes import crop
+from resight.boxes import crop, iou
 from resight.errors import BoxError
 from resight.types import ImageRef, Picture
 
@@ -65,3 +65,12 @@ def test_a_crop_leaves_the_picture_alone():
     part.pixels[:] = 255
     assert picture.pixels[0, 0].tolist() == [0, 0, 0]
     assert picture.ref.box is None
+
+
+def test_iou_of_pairs_and_of_all_with_all():
+    square = np.array([0.0, 0.0, 10.0, 10.0])
+    others = np.array([[0, 0, 10, 10], [0, 0, 10, 5], [5, 5, 15, 15], [10, 0, 20, 10], [3, 3, 3, 9], [8, 8, 2, 2]], float)
+    assert iou(square, others) == pytest.approx([1, 1 / 2, 25 / 175, 0, 0, 0])
+    assert iou(others[:, None], others).shape == (6, 6)
+    assert np.array_equal(iou(others[:, None], others), iou(others[:, None], others).T)
+    assert iou(np.zeros((0, 4)), np.zeros((0, 4))).shape == (0,)

@@ -17,6 +17,7 @@ from resight.encode.key_points import extract_each, order_strongest, scale_back
 from resight.errors import MissingExtra
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
+from resight.vectors import l2_normalise
 
 DIMENSIONS = 64
 SMALLEST = 16  # pixels of a side; below, the first filters of the detector reach across the whole picture
@@ -78,5 +79,4 @@ class Surf:
         points = np.stack([found[:, 1], found[:, 0], found[:, 2], np.degrees(found[:, 5])], axis=1).astype(np.float32)
         order = order_strongest(points, found[:, 3])[: self._config.features]
         vectors = found[order, 6:].astype(np.float32)
-        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
-        return scale_back(points[order], grey.shape, picture.size), vectors / lengths
+        return scale_back(points[order], grey.shape, picture.size), l2_normalise(vectors, floor=1e-6)

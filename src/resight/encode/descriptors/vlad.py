@@ -12,6 +12,7 @@ import numpy as np
 from resight.encode import codebook as codebooks
 from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, take_rows
 from resight.types import Descriptors, Features, FloatArray, Role
+from resight.vectors import l2_normalise_exact
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ def aggregate(vectors: FloatArray, codebook: codebooks.Codebook) -> FloatArray:
     """Local features [n, D] → VLAD [words · D] float32 of unit length."""
     words, residuals = sum_residuals(vectors, codebook, count=1)
     table = np.zeros_like(codebook.centres)
-    table[words] = residuals / np.maximum(np.linalg.norm(residuals, axis=1, keepdims=True), 1e-6)
+    table[words] = l2_normalise_exact(residuals, floor=1e-6)
     flat: FloatArray = table.ravel()
+    # Not l2_normalise: the norm of one long vector is summed in another order, and stored rows would change.
     return flat / max(float(np.linalg.norm(flat)), 1e-6)
 
 

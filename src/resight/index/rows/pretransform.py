@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.types import FloatArray
+from resight.vectors import l2_normalise_exact
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Turn:
     def apply(self, rows: FloatArray) -> FloatArray:
         turned = (rows - self.mean) @ self.matrix
         if self.unit:
-            turned /= np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-12)
+            turned = l2_normalise_exact(turned)
         return np.ascontiguousarray(turned, np.float32)
 
     def then(self, rotation: FloatArray) -> "Turn":

@@ -25,6 +25,7 @@ from resight.search.gallery import Gallery
 from resight.search.rescoring import read_vectors, require_vector_branch
 from resight.search.shortlist import complete
 from resight.types import Descriptors, FloatArray, Query, Ranking
+from resight.vectors import l2_normalise
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def expand(query: FloatArray, neighbours: Sequence[FloatArray], power: float) ->
         likeness = query @ rows.T
         nearest = likeness.argmax(axis=1)
         total = total + (np.maximum(likeness[lines, nearest], 0) ** power)[:, None] * rows[nearest]
-    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12), np.float32)
+    return l2_normalise(total)
 
 
 def _compare(query: FloatArray, rows: FloatArray) -> float:

@@ -17,6 +17,7 @@ from resight.search.gallery import Gallery
 from resight.search.rescoring import grow, lie_inside
 from resight.search.verification import LocalFeatures, Model, Settings, verify
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking
+from resight.vectors import l2_normalise
 
 AROUND = 0.5  # of the sides of a region, on each side
 
@@ -109,5 +110,4 @@ def _split(rows: Descriptors) -> Iterator[LocalFeatures]:
 
 def unit_rows(vectors: np.ndarray) -> FloatArray:
     """Rows of any dtype → float32 of unit length: stored local features keep their direction only."""
-    rows = vectors.astype(np.float32)
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6))
+    return l2_normalise(vectors.astype(np.float32), floor=1e-6)

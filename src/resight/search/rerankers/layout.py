@@ -23,6 +23,7 @@ from resight.search.gallery import Gallery
 from resight.search.locate_boxes import require_boxes, require_token_branch, split
 from resight.search.rescoring import check_blend, promote
 from resight.types import Descriptors, FloatArray, Query, Ranking
+from resight.vectors import l2_normalise
 
 LEAST_INSIDE = 0.2
 SCALES = (0.5, 0.63, 0.8, 1.0, 1.25, 1.6, 2.0)
@@ -118,5 +119,4 @@ def find_places(rows: Descriptors) -> FloatArray:
 
 def take_off(vectors: NDArray[np.floating], mean: FloatArray) -> FloatArray:
     """What is left without the mean, of unit length."""
-    rest = vectors - mean
-    return np.asarray(rest / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9), np.float32)
+    return l2_normalise(vectors - mean, floor=1e-9)

@@ -8,8 +8,8 @@ import pytest
 from support.builders import draw_texture, fill_picture, make_picture
 from support.region_networks import draw_detector, draw_saliency, draw_sam, write_grounding_dino
 
+from resight.boxes import iou
 from resight.encode.descriptors import regions
-from resight.encode.regions import measure_overlap
 from resight.errors import MissingWeights, RecipeError
 from resight.types import Picture
 
@@ -24,7 +24,7 @@ def draw_spot(width: int = 400, height: int = 200) -> Picture:
 
 
 def overlap(box: Any, other: tuple[float, ...]) -> float:
-    return float(measure_overlap(np.float32([box]), np.float32([other]))[0, 0])
+    return float(iou(np.float32(box), np.float32(other)))
 
 
 def test_saliency_boxes_what_is_bright_in_a_map_of_ones_own(tmp_path: Path):
