@@ -308,7 +308,7 @@ def test_what_goes_wrong_is_logged_with_the_id_that_the_client_is_told(
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("resight.apps.service.routes.images.tell_record", fail)
+    monkeypatch.setattr("resight.apps.service.routes.images.serialize_record", fail)
     loggers = logging.getLogger("resight")
     before = (loggers.handlers, loggers.propagate)
     middleware.set_up("json")

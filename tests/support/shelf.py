@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.models import Arrival, Job
+from resight.apps.service.jobs.models import Job, ReceivedFile
 from resight.collection.add import AddReport
 from resight.files.lock import writer_lock
 from resight.store import ImageRecord
@@ -17,7 +17,7 @@ class Shelf:
     """A collection that stores records and no descriptors; `faults` are raised by the next calls of `add`."""
 
     def __init__(self, path: Path) -> None:
-        self.path = self.home = path
+        self.path = self.local_folder = path
         self.images: dict[str, ImageRecord] = {}
         self.portions: list[list[str]] = []
         self.faults: list[Exception] = []
@@ -62,9 +62,9 @@ class Shelf:
         )
 
 
-def arrive(name: str, data: bytes | None = None, **attributes: Any) -> Arrival:
+def arrive(name: str, data: bytes | None = None, **attributes: Any) -> ReceivedFile:
     content = name.encode() if data is None else data
-    return Arrival(name, hashlib.sha256(content).hexdigest(), lambda: content, len(content), attributes)
+    return ReceivedFile(name, hashlib.sha256(content).hexdigest(), lambda: content, len(content), attributes)
 
 
 def promise(intake: Intake, *names: str) -> str:
@@ -72,6 +72,6 @@ def promise(intake: Intake, *names: str) -> str:
 
 
 def read(intake: Intake, job: str) -> Job:
-    found = intake.journal.find(job)
+    found = intake.store.find(job)
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""Who may ask: keys from a file or the environment in, `Caller`s out. Only digests of keys are kept."""
+"""API keys: read from a file or the environment, compared by digest. The service stores no key in plain text."""
 
 import hashlib
 import hmac
@@ -11,7 +11,7 @@ from pathlib import Path
 from resight.errors import InputError
 
 VARIABLE = "RESIGHT_API_KEY"
-SHORTEST = 16
+MIN_LENGTH = 16
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -24,7 +24,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sends a request; without a name where no key is needed."""
+    """Who sends a request; without a name where the service requires no key."""
 
     name: str = ""
     may_write: bool = True
@@ -33,26 +33,26 @@ class Caller:
 def read_keys(file: Path | None) -> tuple[Key, ...]:
     """Keys from lines `NAME KEY [read]` of a file, and from RESIGHT_API_KEY."""
     from_file = [_read_line(line, file) for line in _list_lines(file)] if file else []
-    named = os.environ.get(VARIABLE, "")
-    keys = [*from_file, *([make_key("environment", named)] if named else [])]
+    from_environment = os.environ.get(VARIABLE, "")
+    keys = [*from_file, *([make_key("environment", from_environment)] if from_environment else [])]
     if len({key.name for key in keys}) < len(keys):
-        raise InputError("two keys have the same name", expected="a name of its own for each key", fix="rename one")
+        raise InputError("two keys have the same name", expected="a different name for each key", fix="rename one")
     return tuple(keys)
 
 
 def make_key(name: str, text: str, may_write: bool = True) -> Key:
-    if len(text) < SHORTEST or not text.isascii() or not text.isprintable() or " " in text:
+    if len(text) < MIN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
         raise InputError(
-            f"the key of {name} is too easily guessed, or cannot be sent",
-            expected=f"{SHORTEST} or more printable ASCII letters without spaces",
-            actual=f"{len(text)} letters",
-            fix="make one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+            f"the key of {name} is too short, or contains characters that a header cannot carry",
+            expected=f"at least {MIN_LENGTH} printable ASCII characters without spaces",
+            actual=f"{len(text)} characters",
+            fix="generate one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
         )
     return Key(name, _digest(text), may_write)
 
 
 def find_key(keys: Sequence[Key], text: str) -> Key | None:
-    """All keys are compared, each in constant time: how long it takes says nothing about them."""
+    """Compare with every key, each in constant time: the duration reveals nothing about the keys."""
     digest = _digest(text)
     found = [key for key in keys if hmac.compare_digest(key.digest, digest)]
     return found[0] if found else None
@@ -70,7 +70,7 @@ def _list_lines(file: Path) -> list[str]:
             f"cannot read the key file {file}",
             expected="a text file with lines NAME KEY [read]",
             actual=str(error),
-            fix="check the path and who may read it",
+            fix="check the path and its permissions",
         ) from error
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -79,8 +79,8 @@ def _read_line(line: str, file: Path | None) -> Key:
     name, *rest = line.split()
     if not NAME.fullmatch(name) or len(rest) not in (1, 2) or rest[1:] not in ([], ["read"]):
         raise InputError(
-            f"a line of the key file {file} cannot be read",
-            expected="NAME KEY, or NAME KEY read for a key that may not change anything",
+            f"invalid line in the key file {file}",
+            expected="NAME KEY, or NAME KEY read for a read-only key",
             actual=f"a line of {len(line.split())} words that begins with {name[:8]!r}",
             fix="correct that line",
         )

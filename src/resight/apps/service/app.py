@@ -1,4 +1,4 @@
-"""`create_app(settings)`: the routes, and around them what every request passes through."""
+"""`create_app(settings)`: the routes, and the middleware that every request passes through."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,8 +9,9 @@ from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from resight.apps.service import error_responses
-from resight.apps.service.auth import Guard
-from resight.apps.service.middleware import BodyLimit, FormLimit, Tracing
+from resight.apps.service.auth import AuthMiddleware
+from resight.apps.service.body_limit import BodyLimit, FormLimit
+from resight.apps.service.request_logging import RequestLogging
 from resight.apps.service.routes import (
     collections,
     health,
@@ -27,15 +28,15 @@ from resight.apps.service.settings import ServiceSettings
 from resight.apps.service.state import Service
 
 ROUTES = (health, collections, images, search, images_write, session, reports, trainings, reviews, page)
-UPLOADS = 32  # requests with a form that may be under way beside searches
-DESCRIPTION = "Find the very same thing in other images, see where it is, and know how sure the answer is."
+UPLOADS = 32  # form requests at once, in addition to searches
+DESCRIPTION = "Find the same object in other images, see where it is, and how sure the answer is."
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
     service = Service(settings)
 
     @asynccontextmanager
-    async def live(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await run_sync(service.start)
         try:
             yield
@@ -49,20 +50,19 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=live,
-        dependencies=[Depends(error_responses.check_parameters)],
+        lifespan=lifespan,
+        dependencies=[Depends(error_responses.reject_unknown_parameters)],
         responses=error_responses.DOCUMENTED,
     )
     app.state.service = service
-    error_responses.install_refusals(app)
-    error_responses.install(app)
+    error_responses.install_error_handlers(app)
     for module in ROUTES:
         app.include_router(module.router(service))
     # The last one added is the outermost.
-    app.add_middleware(FormLimit, at_once=settings.places + UPLOADS)
-    app.add_middleware(Guard, settings=settings)
-    app.add_middleware(BodyLimit, most=settings.max_upload_bytes)
-    app.add_middleware(Tracing, metrics=service.metrics, log=settings.log)
+    app.add_middleware(FormLimit, at_once=settings.slots + UPLOADS)
+    app.add_middleware(AuthMiddleware, settings=settings)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_upload_bytes)
+    app.add_middleware(RequestLogging, metrics=service.metrics, log=settings.log)
     if settings.cors:
         app.add_middleware(
             CORSMiddleware,
@@ -71,5 +71,5 @@ def create_app(settings: ServiceSettings) -> FastAPI:
             allow_headers=["Authorization", "X-API-Key", "X-Request-ID"],
             expose_headers=["X-Request-ID", "Retry-After"],
         )
-    app.openapi()  # made now: requests are held to it
+    app.openapi()  # built now: requests are validated against it
     return app

@@ -1,74 +1,90 @@
-"""Counts and times of this process, written as Prometheus reads them.
+"""Counts, times and gauges in Prometheus format, for `/metrics`.
 
-Each process of a service has its own. Where there are several, whoever asks meets one or the other: all they write then
-carries the label `process`, so that no count seems to fall.
+Several processes of one service share a folder of counters (PROMETHEUS_MULTIPROC_DIR, the multi-process mode of
+prometheus_client); each of them then reports the sums over all. `server.serve` names that folder before it starts them.
 """
 
 import os
-import threading
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
+Mode = Literal["sum", "livesum", "mostrecent"]
+GAUGES: Mapping[str, tuple[Mode, str]] = {  # how several processes combine
+    "resight_searches_running": ("livesum", "Searches that run now."),
+    "resight_searches_waiting": ("livesum", "Searches that wait for a thread."),
+    "resight_decoders_replaced": ("sum", "Decode processes that were killed and replaced."),
+    "resight_images": ("mostrecent", "Images in all collections."),
+    "resight_memory_bytes": ("livesum", "Resident memory of the service."),
+    "resight_cluster_nodes": ("mostrecent", "Nodes that hold shards."),
+    "resight_cluster_shards": ("mostrecent", "Shards."),
+    "resight_cluster_replicas": ("mostrecent", "Replicas that answer."),
+    "resight_cluster_wanted": ("mostrecent", "Replicas with enough nodes and memory for all."),
+}
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    def __init__(self, processes: int = 1) -> None:
-        self._ours = {"process": str(os.getpid())} if processes > 1 else {}
-        self._lock = threading.Lock()
-        self._requests: dict[tuple[str, str, int], int] = defaultdict(int)
-        self._times: dict[str, list[int]] = {}
-        self._seconds: dict[str, float] = defaultdict(float)
+    """One instance per process."""
+
+    def __init__(self) -> None:
+        self._folder = os.environ.get(FOLDER, "")
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "resight_requests_total", "Requests.", ("method", "route", "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "resight_request_seconds", "Duration of requests.", ("route",), buckets=BOUNDS, registry=self._registry
+        )
+        self._gauges: dict[str, Gauge] = {}
+        labels = () if self._folder else ("pid",)  # in multi-process mode, the client adds the label itself
+        process = Gauge(
+            "resight_process_info",
+            "Processes of the service.",
+            labels,
+            registry=self._registry,
+            multiprocess_mode="liveall",
+        )
+        (process.labels(str(os.getpid())) if labels else process).set(1)
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """One request; `route` is the path of the route, never what a client wrote."""
-        with self._lock:
-            self._requests[method, route, status] += 1
-            buckets = self._times.setdefault(route, [0] * (len(BOUNDS) + 1))
-            buckets[bisect_left(BOUNDS, seconds)] += 1
-            self._seconds[route] += seconds
+        """Count one request; `route` is the path of the route, never the client's text."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
 
-    def write(self, gauges: Mapping[str, float]) -> str:
-        """The page; `gauges` are values of now, by name."""
-        with self._lock:
-            counts = [
-                self._sample("resight_requests_total", count, method=method, route=route, status=str(status))
-                for (method, route, status), count in sorted(self._requests.items())
-            ]
-            times = [line for route in sorted(self._times) for line in self._write_times(route)]
-        values = [
-            line for name, value in gauges.items() for line in (f"# TYPE {name} gauge", self._sample(name, value))
-        ]
-        process = self._sample("resight_process_info", 1, pid=str(os.getpid()))
-        lines = [
-            "# TYPE resight_requests_total counter",
-            *counts,
-            "# TYPE resight_request_seconds histogram",
-            *times,
-            *values,
-            "# TYPE resight_process_info gauge",
-            process,
-        ]
-        return "\n".join(lines) + "\n"
+    def set(self, values: Mapping[str, float]) -> None:
+        """Set gauges of this process, by their names in GAUGES."""
+        for name, value in values.items():
+            if name not in self._gauges:
+                mode, meaning = GAUGES[name]
+                self._gauges[name] = Gauge(name, meaning, registry=self._registry, multiprocess_mode=mode)
+            self._gauges[name].set(value)
 
-    def _write_times(self, route: str) -> list[str]:
-        lines, total = [], 0
-        for bound, count in zip([*map(str, BOUNDS), "+Inf"], self._times[route], strict=True):
-            total += count
-            lines.append(self._sample("resight_request_seconds_bucket", total, route=route, le=bound))
-        lines.append(self._sample("resight_request_seconds_sum", self._seconds[route], route=route))
-        lines.append(self._sample("resight_request_seconds_count", total, route=route))
-        return lines
+    def write(self) -> bytes:
+        """The page: of this process, or of all processes that share the folder."""
+        if not self._folder:
+            return generate_latest(self._registry)
+        forget_dead_processes(Path(self._folder))
+        shared = CollectorRegistry()
+        MultiProcessCollector(shared, path=self._folder)  # type: ignore[no-untyped-call]
+        return generate_latest(shared)
 
-    def _sample(self, name: str, value: float, **labels: str) -> str:
-        inside = ",".join(f'{label}="{_escape(text)}"' for label, text in {**labels, **self._ours}.items())
-        return f"{name}{{{inside}}} {_number(value)}" if inside else f"{name} {_number(value)}"
+
+def forget_dead_processes(folder: Path) -> None:
+    """Remove the gauges of processes that have ended; their counters stay."""
+    for pid in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*_*.db")}:
+        if not _is_alive(pid):
+            mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
 
 
 def measure_memory() -> int:
-    """Bytes that this process holds; 0 where the system does not tell."""
+    """Resident bytes of this process; 0 where the system does not provide them."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -76,9 +92,11 @@ def measure_memory() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _number(value: float) -> str:
-    return f"{value:.12g}"
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it runs, as another user
+        return True
+    return True

@@ -1,9 +1,4 @@
-"""What the routes about jobs take and answer, as the OpenAPI description shows it.
-
-What the service answers, as the OpenAPI description shows it. `telling` makes the values.
-
-What the routes of reviews take and answer, as the OpenAPI description shows it.
-"""
+"""Request bodies and responses of the routes, as the OpenAPI description shows them. `serializers` makes the values."""
 
 from typing import Annotated, Literal
 
@@ -13,86 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from resight.audit.review.votes import Verdict
 
 Text = Annotated[str, Field(max_length=500)]
-Json = Annotated[str, Field(max_length=2**20)]
-MOST_IDS = 10_000
-
-
-class SkippedFile(BaseModel):
-    path: str
-    reason: str
-
-
-class JobShape(BaseModel):
-    id: str
-    kind: Literal["add", "update"]
-    collection: str
-    state: Literal["waiting", "running", "done", "failed", "cancelled"]
-    done: int
-    total: int
-    added: int
-    updated: int
-    skipped: list[SkippedFile]
-    error: Annotated[str | None, Field(description="Why it waits or has failed.")]
-    created: Annotated[float, Field(description="Seconds since 1970.")]
-    finished: float | None
-
-
-class JobAnswer(BaseModel):
-    job: JobShape
-
-
-class AddFields(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    images: Annotated[list[UploadFile], Field(min_length=1, description="Image files.")]
-    ids: Annotated[
-        list[Text],
-        Field(description="One a file, in their order. Without, the file names. An image that has the id is replaced."),
-    ] = []
-    attributes: Annotated[
-        Json,
-        Field(
-            description="JSON: one object for all files, or an object a file, by the file's name.",
-            examples=['{"label": "crater"}'],
-        ),
-    ] = ""
-    collection: Annotated[Text | None, Field(description="By name; without, the first.")] = None
-
-
-class UpdateFields(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    image: Annotated[UploadFile | None, Field(description="Another file for the image; without, it keeps its own.")] = (
-        None
-    )
-    attributes: Annotated[
-        Json | None,
-        Field(
-            description="JSON: takes the place of all attributes; a null leaves one out. Without, they stay.",
-            examples=['{"label": "crater"}'],
-        ),
-    ] = None
-
-
-class DeleteBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    ids: Annotated[list[str], Field(min_length=1, max_length=MOST_IDS)]
-    collection: Text | None = None
-
-
-class RemovedOne(BaseModel):
-    removed: Literal[1]
-
-
-class Removed(BaseModel):
-    removed: int
-    missing: Annotated[list[str], Field(description="Ids that were not there.")]
-
-
+JsonText = Annotated[str, Field(max_length=2**20)]
 Box = tuple[float, float, float, float]
 Size = tuple[int, int]
 Value = str | int | float | bool
+Kind = Literal["copy", "near_copy", "same"]
+Reviewer = Annotated[str, Field(max_length=200, description="The name that the votes are stored under.")]
+MAX_IDS = 10_000
 
 
 class ErrorDetails(BaseModel):
@@ -108,12 +30,12 @@ class Error(BaseModel):
 
 
 class Cluster(BaseModel):
-    """Of a service that searches on Ray."""
+    """The state of a service that searches on Ray."""
 
     nodes: int  # that hold shards
     shards: int
-    replicas: int  # that can be asked
-    wanted: int  # replicas that there would be, if there were room and nodes for all
+    replicas: int  # that answer
+    wanted: int  # replicas with enough nodes and memory for all
 
 
 class Health(BaseModel):
@@ -188,7 +110,7 @@ class Hit(BaseModel):
     size: Size
 
 
-class AskedQuery(BaseModel):
+class QueryInfo(BaseModel):
     id: str
     size: Size
     box: Box | None
@@ -250,7 +172,7 @@ class SearchAnswer(BaseModel):
     collection: str
     version: int
     images: int
-    query: AskedQuery
+    query: QueryInfo
     hits: list[Hit]
     seconds: dict[str, float]
     proof: str
@@ -272,7 +194,7 @@ class Report(BaseModel):
 
 
 class Training(BaseModel):
-    name: str  # its folder, below the one that is served
+    name: str  # its folder, relative to the one that is served
     modified: float
 
 
@@ -281,29 +203,98 @@ class TrainingCurves(BaseModel):
     steps: list[int]
     losses: list[float | None]  # None: not a number
     rates: list[float]
-    validated: list[int]  # steps after which a validation was made
+    validated: list[int]  # steps after which a validation ran
     validations: list[float | None]
     epoch: int  # from 1
     seconds: float
 
 
-Kind = Literal["copy", "near_copy", "same"]
-Name = Annotated[str, Field(max_length=200, description="The name that the votes are kept under.")]
+class SkippedFile(BaseModel):
+    path: str
+    reason: str
+
+
+class JobInfo(BaseModel):
+    id: str
+    kind: Literal["add", "update"]
+    collection: str
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    done: int
+    total: int
+    added: int
+    updated: int
+    skipped: list[SkippedFile]
+    error: Annotated[str | None, Field(description="Why the job waits or has failed.")]
+    created: Annotated[float, Field(description="Seconds since 1970.")]
+    finished: float | None
+
+
+class JobAnswer(BaseModel):
+    job: JobInfo
+
+
+class AddFields(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    images: Annotated[list[UploadFile], Field(min_length=1, description="Image files.")]
+    ids: Annotated[
+        list[Text],
+        Field(description="One per file, in order; by default the file names. An image with the same id is replaced."),
+    ] = []
+    attributes: Annotated[
+        JsonText,
+        Field(
+            description="JSON: one object for all files, or one object per file, by the file's name.",
+            examples=['{"label": "crater"}'],
+        ),
+    ] = ""
+    collection: Annotated[Text | None, Field(description="A collection by name; by default the first.")] = None
+
+
+class UpdateFields(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    image: Annotated[UploadFile | None, Field(description="A new file for the image; by default it keeps its own.")] = (
+        None
+    )
+    attributes: Annotated[
+        JsonText | None,
+        Field(
+            description="JSON: replaces all attributes; null removes one. By default they stay.",
+            examples=['{"label": "crater"}'],
+        ),
+    ] = None
+
+
+class DeleteBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[list[str], Field(min_length=1, max_length=MAX_IDS)]
+    collection: Text | None = None
+
+
+class RemovedOne(BaseModel):
+    removed: Literal[1]
+
+
+class Removed(BaseModel):
+    removed: int
+    missing: Annotated[list[str], Field(description="Ids that do not exist.")]
 
 
 class VoteFields(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    reviewer: Name
+    reviewer: Reviewer
     pair: Annotated[int, Field(description="The number of a pair, from 1.")]
     verdict: Verdict
 
 
 class UndoFields(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    reviewer: Name
-    pair: Annotated[int | None, Field(description="The pair whose vote goes, if it is still there; else the last.")] = (
-        None
-    )
+    reviewer: Reviewer
+    pair: Annotated[
+        int | None, Field(description="The pair whose vote is removed, if it still exists; by default the last.")
+    ] = None
 
 
 class ReviewInfo(BaseModel):
@@ -342,7 +333,7 @@ class ListedPair(BaseModel):
 
 class NextPair(BaseModel):
     pair: ListedPair | None
-    last: Annotated[int | None, Field(description="The pair that was voted on last: what an undo takes back.")]
+    last: Annotated[int | None, Field(description="The pair of the last vote: the one that an undo removes.")]
     progress: Progress
 
 

@@ -1,6 +1,7 @@
-"""The form of a search → a Question: what to look for, checked as far as that goes without the image.
+"""The form of a search → the library's SearchRequest → the JSON of its answer.
 
-A Question → what the library answers, by a thread of the pool: decode, encode, search, explain.
+`read_form` checks the fields before the search takes a slot; `decode` has the uploaded query decoded in the sandbox.
+The functions below encode, search and explain in a thread of the executor.
 """
 
 import hashlib
@@ -14,18 +15,22 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from resight.apps.service.error_responses import ApiError, not_found
 from resight.apps.service.executor import Slot
+from resight.apps.service.jobs.uploads import clean_name
 from resight.apps.service.serializers import JsonObject, serialize_answer, serialize_explanation, serialize_query
-from resight.apps.service.state import Found, Service
-from resight.collection import Answer, Collection
+from resight.apps.service.state import Result, Service
+from resight.collection import Collection
+from resight.collection.answer import Answer
 from resight.collection.view import View
 from resight.errors import CollectionError, ImageError
 from resight.search.filters import Filter, parse
 from resight.search.request import SearchRequest, StoredImage, parse_box, parse_near
 from resight.types import Box, Picture, Query
 
-MOST_ANSWERS = 1000
-LONGEST_ID = 2000
-Id = Annotated[str, Field(max_length=LONGEST_ID)]
+MAX_HITS = 1000
+MAX_ID = 2000  # characters
+THUMBNAIL = 640  # pixels
+EXPLAINED = 10  # hits
+Id = Annotated[str, Field(max_length=MAX_ID)]
 Text = Annotated[str, Field(max_length=500)]
 Numbers = Annotated[str, Field(max_length=200)]
 
@@ -33,12 +38,12 @@ Numbers = Annotated[str, Field(max_length=200)]
 class SearchFields(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    image: Annotated[UploadFile | None, Field(description="An image file; or give `id`.")] = None
-    id: Annotated[Id | None, Field(description="An image of the collection, to find more of what it shows.")] = None
+    image: Annotated[UploadFile | None, Field(description="An image file; or send `id`.")] = None
+    id: Annotated[Id | None, Field(description="An image of the collection: find other images of its object.")] = None
     box: Annotated[
         Numbers | None,
         Field(
-            description="x0,y0,x1,y1 in pixels of the upright original: look for this part only.",
+            description="x0,y0,x1,y1 in pixels of the upright original: search for this part only.",
             examples=["10,20,200,300"],
         ),
     ] = None
@@ -50,19 +55,19 @@ class SearchFields(BaseModel):
         Numbers | None,
         Field(description="latitude,longitude,metres: only images taken there.", examples=["48.8584,2.2945,500"]),
     ] = None
-    k: Annotated[int, Field(ge=1, le=MOST_ANSWERS, description="How many answers.")] = 10
-    explain: Annotated[bool, Field(description="Say why, for the first ten answers.")] = False
-    thumbnail: Annotated[bool, Field(description="Send back a small picture of the query, as a data URI.")] = False
-    collection: Annotated[Text | None, Field(description="By name; without, the first.")] = None
+    k: Annotated[int, Field(ge=1, le=MAX_HITS, description="Number of hits.")] = 10
+    explain: Annotated[bool, Field(description="Explain the first ten hits.")] = False
+    thumbnail: Annotated[bool, Field(description="Return a thumbnail of the query as a data URI.")] = False
+    collection: Annotated[Text | None, Field(description="A collection by name; by default the first.")] = None
 
 
 class WhyFields(SearchFields):
-    hit: Annotated[Id, Field(description="The id of the answer to explain.")]
+    hit: Annotated[Id, Field(description="The id of the hit to explain.")]
 
 
 @dataclass(frozen=True)
-class Question:
-    """`data` are the bytes of an upload, `id` is a stored image: one of the two."""
+class SearchForm:
+    """The checked fields. The query is either an upload (`data`) or a stored image (`id`)."""
 
     collection: str
     name: str
@@ -74,134 +79,122 @@ class Question:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for questions with the same answer."""
+        """Equal for searches with the same answer."""
         digest = None if self.data is None else hashlib.sha256(self.data).digest()
         return self.collection, digest, self.id, self.box, self.filters, self.k
 
-
-async def read_question(fields: SearchFields, collection: str) -> Question:
-    if (fields.image is None) == (fields.id is None):
-        raise ApiError(
-            422,
-            "what to look for is not clear",
-            expected="image (a file) or id (of a stored image), one of the two",
-            actual="both" if fields.image else "neither",
-            fix="send the field image",
-        )
-    box = parse_box(fields.box, "box")
-    filters = parse(fields.where, parse_near(fields.near, "near"))
-    data = await fields.image.read() if fields.image else None
-    name = clean_name(fields.image.filename) if fields.image else fields.id or ""
-    return Question(collection, name, data, fields.id, box, filters, fields.k)
-
-
-def clean_name(name: str | None) -> str:
-    """A client's name of a file, fit to be shown."""
-    last = (name or "").replace("\\", "/").rpartition("/")[2]
-    return "".join(letter for letter in last if letter.isprintable())[:80].strip() or "upload"
-
-
-THUMBNAIL = 640
-EXPLAINED = 10  # answers
+    def make_request(self, picture: Picture | None) -> SearchRequest:
+        """`picture` is the decoded upload."""
+        return SearchRequest(picture or StoredImage(self.id or ""), self.k, self.box, self.filters)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question whose image is decoded."""
-
-    question: Question
+class DecodedSearch:
+    form: SearchForm
+    request: SearchRequest
     collection: Collection
-    picture: Picture | None
-    thumbnail: bytes | None
-    read_seconds: float
+    thumbnail: bytes | None = None
+    read_seconds: float = 0.0
 
 
-async def decode(service: Service, place: Slot, question: Question, thumbnail: bool = False) -> Asked:
-    collection = service.collections[question.collection]
+async def read_form(fields: SearchFields, collection: str) -> SearchForm:
+    if (fields.image is None) == (fields.id is None):
+        raise ApiError(
+            422,
+            "send one query",
+            expected="image (a file) or id (of a stored image)",
+            actual="both" if fields.image else "neither",
+            fix="send the field image",
+        )
+    box, filters = parse_box(fields.box, "box"), parse(fields.where, parse_near(fields.near, "near"))
+    data = await fields.image.read() if fields.image else None
+    name = clean_name(fields.image.filename or "", "upload") if fields.image else fields.id or ""
+    return SearchForm(collection, name, data, fields.id, box, filters, fields.k)
+
+
+async def decode(service: Service, slot: Slot, form: SearchForm, thumbnail: bool = False) -> DecodedSearch:
+    collection = service.collections[form.collection]
     begin = time.monotonic()
-    if question.data is None:
-        return Asked(question, collection, None, None, 0.0)
-    side = None if question.box else collection.query_side
+    if form.data is None:
+        return DecodedSearch(form, form.make_request(None), collection)
+    side = None if form.box else collection.query_side
     small = THUMBNAIL if thumbnail else 0
-    upload = await place.wait(service.decoders.decode(question.data, question.name, max_side=side, small_side=small))
-    return Asked(question, collection, upload.picture, upload.small, time.monotonic() - begin)
+    decoded = await slot.wait(service.decode_pool.decode(form.data, form.name, max_side=side, thumbnail_side=small))
+    request = form.make_request(decoded.picture)
+    return DecodedSearch(form, request, collection, decoded.thumbnail, time.monotonic() - begin)
 
 
-def search(asked: Asked, service: Service, explain: bool) -> JsonObject:
-    """In a thread of the pool, as all that follows."""
-    return tell(asked, service, *ask(asked, service), explain)
+def search(decoded: DecodedSearch, service: Service, explain: bool) -> JsonObject:
+    """The whole answer."""
+    return serialize_search(decoded, service, *find(decoded, service), explain)
 
 
-def search_in_stages(asked: Asked, service: Service, explain: bool) -> Iterator[JsonObject]:
+def search_in_stages(decoded: DecodedSearch, service: Service, explain: bool) -> Iterator[JsonObject]:
     """The lines of a stream: the query, the shortlist and the whole answer."""
-    view = asked.collection.prepared()
-    request, question = make_request(asked, view), asked.question
-    query = encode_query(request, view)
-    yield {"event": "query", **serialize_query(query, asked.thumbnail)}
-    for answer in view.ask_in_stages(request.with_query(query)):
+    view = decoded.collection.prepared()
+    query = encode_query(decoded, view)
+    yield {"event": "query", **serialize_query(query, decoded.thumbnail)}
+    for answer in view.ask_in_stages(decoded.request.with_query(query)):
         last = answer.stage == "verified"
         if last:
-            service.answers.put(question.key, (view, answer))
-        yield {"event": "answer" if last else "shortlist", **tell(asked, service, view, answer, explain and last)}
+            service.results.put(decoded.form.key, (view, answer))
+        event = "answer" if last else "shortlist"
+        yield {"event": event, **serialize_search(decoded, service, view, answer, explain and last)}
 
 
-def ask(asked: Asked, service: Service) -> Found:
-    view = asked.collection.prepared()
-    request = make_request(asked, view)
-    answer = view.ask(request.with_query(encode_query(request, view)))
-    service.answers.put(asked.question.key, (view, answer))
+def find(decoded: DecodedSearch, service: Service) -> Result:
+    view = decoded.collection.prepared()
+    answer = view.ask(decoded.request.with_query(encode_query(decoded, view)))
+    service.results.put(decoded.form.key, (view, answer))
     return view, answer
 
 
-def make_request(asked: Asked, view: View) -> SearchRequest:
-    question = asked.question
-    if question.id is not None and view.find(question.id) is None:
-        raise not_found("image", question.id[:80])
-    image = asked.picture or StoredImage(question.id or "")
-    return SearchRequest(image, question.k, question.box, question.filters)
-
-
-def encode_query(request: SearchRequest, view: View) -> Query:
+def encode_query(decoded: DecodedSearch, view: View) -> Query:
+    """A 404 where the stored image or its file is gone."""
+    image = decoded.request.image
+    if not isinstance(image, StoredImage):
+        return view.encode_query(decoded.request)
+    if view.find(image.id) is None:
+        raise not_found("image", image.id[:80])
     try:
-        return view.encode_query(request)
+        return view.encode_query(decoded.request)
     except (ImageError, CollectionError) as error:
-        if not isinstance(request.image, StoredImage):
-            raise
         raise ApiError(
             404,
             "the file of this image is gone or has changed",
             expected="the file that was added to the collection",
-            actual=request.image.id[:80],
+            actual=image.id[:80],
             fix="add the image again",
         ) from error
 
 
-def tell(asked: Asked, service: Service, view: View, answer: Answer, explain: bool = False) -> JsonObject:
-    """The whole answer of a search."""
-    told = serialize_answer(answer, service.settings.show_paths)
+def serialize_search(
+    decoded: DecodedSearch, service: Service, view: View, answer: Answer, explain: bool = False
+) -> JsonObject:
+    content = serialize_answer(answer, service.settings.show_paths)
     explained = answer.hits[:EXPLAINED] if explain else ()
     why = {hit.id: serialize_explanation(answer, hit) for hit in explained}
     return {
-        "collection": asked.question.collection,
+        "collection": decoded.form.collection,
         "version": view.version,
         "images": len(view),
-        "query": serialize_query(answer.query, asked.thumbnail),
-        **told,
-        "seconds": {"read": asked.read_seconds, **told["seconds"]},
+        "query": serialize_query(answer.query, decoded.thumbnail),
+        **content,
+        "seconds": {"read": decoded.read_seconds, **content["seconds"]},
         "why": why if explain else None,
     }
 
 
-async def explain(service: Service, place: Slot, question: Question, wanted: str) -> JsonObject:
-    """Why one image was found; from the last answers of this process where they hold it, else searched again."""
-    found = service.answers.get(question.key)
-    asked = None if found else await decode(service, place, question)
+async def explain(service: Service, slot: Slot, form: SearchForm, wanted: str) -> JsonObject:
+    """Why the search found one image: from the result cache, or by searching again."""
+    cached = service.results.get(form.key)
+    decoded = None if cached else await decode(service, slot, form)
 
     def work() -> JsonObject:
-        _, answer = found or ask(asked, service)  # type: ignore[arg-type]
+        _, answer = cached or find(decoded, service)  # type: ignore[arg-type]
         hit = next((hit for hit in answer.hits if hit.id == wanted), None)
         if hit is None:
-            raise not_found("answer", wanted[:80], "the id of one of the answers to the same search")
+            raise not_found("hit", wanted[:80], "send the id of a hit of the same search")
         return serialize_explanation(answer, hit)
 
-    return await place.run(work)
+    return await slot.run(work)

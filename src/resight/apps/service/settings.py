@@ -1,4 +1,4 @@
-"""What a service is told at its start; the processes of one service share it as text in an environment variable."""
+"""The settings of a service. Its processes receive them as JSON in an environment variable, which holds secrets."""
 
 import json
 import os
@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from resight.apps.service import api_keys
 from resight.apps.service.api_keys import Key
 
 VARIABLE = "RESIGHT_SERVICE"
+SECRETS = (VARIABLE, api_keys.VARIABLE)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MEGABYTE = 2**20
 
@@ -21,24 +23,24 @@ def count_cores() -> int:
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """`collections`: name → folder; the first is the one that is meant where a request names none."""
+    """`collections`: name → folder; the first is the default of requests that name none."""
 
     collections: Mapping[str, Path]
     host: str = "127.0.0.1"
     port: int = 8080
     processes: int = 1
-    engine: str = "local"  # where searches run: see collection/engines.py
+    engine: str = "local"  # where searches run: see collection/engine.py
     keys: tuple[Key, ...] = ()
     read_only: bool = False
-    max_upload_bytes: int = 32 * MEGABYTE  # of one request
+    max_upload_bytes: int = 32 * MEGABYTE  # per request
     max_pixels: int = 64_000_000
-    max_files: int = 200  # of one request
+    max_files: int = 200  # per request
     workers: int = field(default_factory=count_cores)  # threads that search
-    waiting: int = -1  # searches that may wait; -1: 8 × workers, so that a moment of writing turns nobody away
+    waiting: int = -1  # searches that may wait; -1: 8 × workers, so that a short write rejects no search
     timeout: float = 30.0  # seconds that a search may wait and run
-    grace: float = 20.0  # seconds that what runs may take after the signal to stop
-    rate: float = 0.0  # requests a second of one client; 0: no limit
-    allow_hosts: tuple[str, ...] = ()  # names that the Host header may have beside loopback, where there is no key
+    grace: float = 20.0  # seconds that running work may take after the signal to stop
+    rate: float = 0.0  # requests per second and client; 0: no limit
+    allow_hosts: tuple[str, ...] = ()  # host names beside loopback, for a service without keys
     show_paths: bool = False
     reports: Path | None = None
     training: Path | None = None
@@ -48,18 +50,18 @@ class ServiceSettings:
     secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)  # signs session cookies
 
     @property
-    def places(self) -> int:
-        """Searches that may be under way at once, waiting ones included."""
+    def slots(self) -> int:
+        """Searches in progress at once, waiting ones included."""
         return self.workers + (8 * self.workers if self.waiting < 0 else self.waiting)
 
     @property
     def threads(self) -> int:
-        """That one search may use: what the other workers and processes leave it."""
+        """Library threads per search: the cores divided among all workers and processes."""
         return max(1, count_cores() // (self.workers * self.processes))
 
     @property
     def threads_alone(self) -> int:
-        """The same for a search that no other of its process runs beside."""
+        """Library threads of a search that runs alone in its process."""
         return max(1, count_cores() // self.processes)
 
     @property
@@ -85,3 +87,9 @@ def read_settings(text: str) -> ServiceSettings:
             "reviews": tuple(map(Path, values["reviews"])),
         }
     )
+
+
+def make_subprocess_env() -> dict[str, str]:
+    """The environment of processes that the service starts: without its secrets, and with one BLAS thread."""
+    public = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    return {**public, "OPENBLAS_NUM_THREADS": "1"}

@@ -10,7 +10,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from resight.apps.service.decode_pool import DecodePool
 from resight.apps.service.error_responses import not_found
@@ -19,8 +19,10 @@ from resight.apps.service.jobs.worker import JobWorker
 from resight.apps.service.metrics import Metrics, measure_memory
 from resight.apps.service.settings import ServiceSettings
 from resight.apps.service.thumbnails import ThumbnailCache
-from resight.collection import Answer, Collection, open_collection
-from resight.collection.view import Near, View
+from resight.collection import Collection, open_collection
+from resight.collection.answer import Answer
+from resight.collection.view import View
+from resight.search.filters import Filter
 
 log = logging.getLogger("resight.service")
 REFRESH_INTERVAL = 1.0  # seconds
@@ -45,9 +47,7 @@ class Service:
             settings.workers, settings.slots, settings.timeout, settings.threads, settings.threads_alone
         )
         writable = {} if settings.read_only else self.collections
-        self.jobs = JobWorker(
-            writable, count_idle_seconds=self.executor.count_idle_seconds, threads=settings.threads
-        )
+        self.jobs = JobWorker(writable, count_idle_seconds=self.executor.count_idle_seconds, threads=settings.threads)
         self.refresher = Refresher(self.collections.values(), settings.threads, self.update_gauges)
         self.results = ResultCache()
         self.thumbnails = {name: ThumbnailCache(path) for name, path in settings.collections.items()}
@@ -167,21 +167,21 @@ class Paginator:
         self._lists: OrderedDict[tuple[object, ...], list[str]] = OrderedDict()
 
     def page(
-        self, view: View, where: Sequence[str], near: Near | None, after: str | None, limit: int
+        self, view: View, filters: tuple[Filter, ...], after: str | None, limit: int
     ) -> tuple[list[str], str | None, int]:
         """The ids of a page, the `after` of the next page, and the number of ids in total."""
-        ids = self._find(view, tuple(where), near)
+        ids = self._find(view, filters)
         begin = bisect_right(ids, after) if after is not None else 0
         chosen = ids[begin : begin + limit]
         return chosen, chosen[-1] if begin + limit < len(ids) else None, len(ids)
 
-    def _find(self, view: View, where: tuple[str, ...], near: Near | None) -> list[str]:
-        key = view.version, where, near
+    def _find(self, view: View, filters: tuple[Filter, ...]) -> list[str]:
+        key = view.version, filters
         with self._lock:
             if key in self._lists:
                 self._lists.move_to_end(key)
                 return self._lists[key]
-        ids = sorted(view.choose(where, near))
+        ids = sorted(view.filter_images(filters))
         with self._lock:
             self._lists[key] = ids
             while len(self._lists) > LISTS:

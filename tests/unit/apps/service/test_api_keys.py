@@ -42,17 +42,26 @@ def test_a_bad_key_file_is_refused_without_showing_a_key(
 
 def test_a_session_stands_for_its_key_until_it_ends() -> None:
     key = api_keys.make_key("anna", LONG)
-    cookie = auth.sign(key, "secret", now=1000.0)
-    assert auth.verify(cookie, "secret", [key], now=1000.0 + auth.LIFETIME - 1) == key
-    assert auth.verify(cookie, "secret", [key], now=1000.0 + auth.LIFETIME + 1) is None
+    cookie = auth.sign_session(key, "secret", now=1000.0)
+    assert auth.verify_session(cookie, "secret", [key], now=1000.0 + auth.LIFETIME - 1) == key
+    assert auth.verify_session(cookie, "secret", [key], now=1000.0 + auth.LIFETIME + 1) is None
 
 
 def test_a_forged_session_or_one_of_a_replaced_key_is_nobody() -> None:
     key = api_keys.make_key("anna", LONG)
-    cookie = auth.sign(key, "secret")
+    cookie = auth.sign_session(key, "secret")
     content, _, seal = cookie.partition(".")
     replaced = api_keys.make_key("anna", OTHER)
-    for forged in (auth.sign(key, "other"), f"{content}.", f".{seal}", f"{content}A.{seal}", "", ".", "é.ü", "a.b"):
-        assert auth.verify(forged, "secret", [key]) is None
-    assert auth.verify(cookie, "secret", [replaced]) is None
-    assert auth.verify(cookie, "secret", [replace(key, name="ben")]) is None
+    for forged in (
+        auth.sign_session(key, "other"),
+        f"{content}.",
+        f".{seal}",
+        f"{content}A.{seal}",
+        "",
+        ".",
+        "é.ü",
+        "a.b",
+    ):
+        assert auth.verify_session(forged, "secret", [key]) is None
+    assert auth.verify_session(cookie, "secret", [replaced]) is None
+    assert auth.verify_session(cookie, "secret", [replace(key, name="ben")]) is None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from resight.apps.service.executor import Lending, set_threads
+from resight.apps.service.executor import BlasThreads, set_blas_threads
 
 
 def count_threads() -> set[int]:
@@ -20,13 +20,13 @@ def count_threads() -> set[int]:
 def as_before() -> Iterator[None]:
     before = max(count_threads())
     blas = ThreadpoolController().select(user_api="blas")
-    set_threads(blas, 1)
+    set_blas_threads(blas, 1)
     yield
-    set_threads(blas, before)
+    set_blas_threads(blas, before)
 
 
 def test_a_search_alone_has_all_threads_and_several_share_them() -> None:
-    lending = Lending(1, 2)
+    lending = BlasThreads(1, 2)
     assert count_threads() == {1}
     with lending.work():
         assert count_threads() == {2}
@@ -37,7 +37,7 @@ def test_a_search_alone_has_all_threads_and_several_share_them() -> None:
 
 
 def test_what_is_lent_comes_back_after_an_error_and_from_any_thread() -> None:
-    lending = Lending(1, 2)
+    lending = BlasThreads(1, 2)
 
     def fail() -> None:
         with pytest.raises(ZeroDivisionError), lending.work():

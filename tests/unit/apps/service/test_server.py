@@ -9,8 +9,8 @@ import pytest
 WORK = """
 import json, resource, sys, time
 import numpy as np
-from resight.apps.service.memory import bound_freed_memory
-if sys.argv[1] == "bound" and not bound_freed_memory(every=0.2):
+from resight.apps.service.server import limit_retained_memory
+if sys.argv[1] == "bound" and not limit_retained_memory(interval=0.2):
     sys.exit(3)
 def work():
     return [np.ones(2**20) for _ in range(8)]  # 8 MB each

@@ -19,7 +19,7 @@ def test_settings_survive_the_way_through_an_environment_variable() -> None:
     assert "k" * 20 not in write_settings(settings)
 
 
-def test_places_hold_those_who_search_and_those_who_wait() -> None:
-    assert ServiceSettings({"a": Path("a")}, workers=2).places == 18
-    assert ServiceSettings({"a": Path("a")}, workers=2, waiting=0).places == 2
+def test_slots_hold_those_who_search_and_those_who_wait() -> None:
+    assert ServiceSettings({"a": Path("a")}, workers=2).slots == 18
+    assert ServiceSettings({"a": Path("a")}, workers=2, waiting=0).slots == 2
     assert ServiceSettings({"a": Path("a"), "b": Path("b")}).default == "a"

@@ -1,4 +1,4 @@
-"""The thread that prepares what others have written."""
+"""The refresher, and the cache of results."""
 
 import threading
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resight.apps.service.state import AnswerCache, Watcher
+from resight.apps.service.state import Refresher, ResultCache
 from resight.errors import CollectionError
 
 
@@ -26,40 +26,40 @@ class Fake:
         self.prepared.release()
 
 
-def watch(*collections: Any) -> Watcher:
-    watcher = Watcher(collections, look_every=0.01)
-    watcher.start()
-    return watcher
+def watch(*collections: Any) -> Refresher:
+    refresher = Refresher(collections, interval=0.01)
+    refresher.start()
+    return refresher
 
 
 def test_every_collection_is_prepared_again_and_again() -> None:
     one, other = Fake(), Fake()
-    watcher = watch(one, other)
+    refresher = watch(one, other)
     assert all(fake.prepared.acquire(timeout=10) for fake in (one, other, one, other))
-    watcher.stop()
+    refresher.stop()
 
 
 def test_a_state_that_cannot_be_opened_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     broken, whole = Fake(fails=2), Fake()
-    watcher = watch(broken, whole)
+    refresher = watch(broken, whole)
     assert whole.prepared.acquire(timeout=10)
     assert broken.prepared.acquire(timeout=10)
-    watcher.stop()
+    refresher.stop()
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
 
 
-def test_a_watcher_that_never_started_stops() -> None:
-    Watcher([]).stop()
+def test_a_refresher_that_never_started_stops() -> None:
+    Refresher([]).stop()
 
 
 def test_the_last_answers_are_kept() -> None:
-    answers: Any = AnswerCache(size=2)
+    answers: Any = ResultCache(size=2)
     for question in ("a", "b", "a", "c"):
         answers.put(question, f"answer to {question}")
     assert [answers.get(question) for question in "abc"] == ["answer to a", None, "answer to c"]
 
 
 def test_an_answer_is_forgotten_in_time() -> None:
-    answers: Any = AnswerCache(lifetime=-1.0)
+    answers: Any = ResultCache(lifetime=-1.0)
     answers.put("a", "answer")
     assert answers.get("a") is None

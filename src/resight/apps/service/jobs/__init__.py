@@ -1,12 +1,8 @@
-"""Images that are added or updated over HTTP: kept durably first, then added in turns.
+"""Images that clients add or change over HTTP: the service first stores them durably, then adds them in batches.
 
-    intake.py ─▶ journal.py ─▶ 202 … queue.py ─▶ adder.py ─▶ portions.py ─▶ Collection.add
-    (uploads)    (promise)           (runner.py, turns.py)
+    uploads ─▶ intake ─▶ store (202) … worker ─▶ Collection.add
 
-journal.py keeps what was promised, the runner keeps the promise, listening.py tells how far it is, housekeeping.py
-removes what nothing refers to any more and has the collection tidied (tidier.py).
+`store` records the accepted jobs in SQLite (`database`), `worker` carries them out, `events` streams their progress,
+`maintenance` removes orphaned files and has the collection compacted (`compaction`). `write_lock` keeps the adding of
+images and their deletion apart.
 """
-
-from resight.apps.service.jobs.worker import JobRunner
-
-__all__ = ["JobRunner"]

@@ -1,12 +1,8 @@
-"""One process that tidies a collection: `python -m resight.apps.service.jobs.compaction COLLECTION`.
+"""Runs the compaction of a collection in a subprocess: start, poll, stop.
 
-All of it steps back behind searches. Where it is killed, nothing is lost: a change to the store happens or does not,
-and a part of an index is made again.
-
-Who has a collection tidied: started, asked whether it is done, stopped.
-
-It is done by a process of its own (apps/service/tidying.py). A thread of the service would hold up searches for as long
-as it takes: its Python code has the interpreter, and the threads of LanceDB keep the priority that they began with.
+A thread of the service would delay searches: its Python code holds the interpreter lock, and LanceDB's threads keep
+the priority that they started with. The subprocess (`python -m resight.apps.service.jobs.compaction COLLECTION`) runs
+at low priority. Killing it loses nothing: each change to the store is atomic, and parts of an index are rebuilt.
 """
 
 import contextlib
@@ -17,54 +13,35 @@ import time
 from typing import Protocol
 
 from resight.apps.service.executor import NICE
-from resight.apps.service.subprocess_env import choose_environment
+from resight.apps.service.settings import make_subprocess_env
 from resight.collection import Collection
-from resight.collection.build_pipeline import LOCAL
+from resight.collection import LOCAL
 from resight.errors import CollectionBusy, CollectionError, ResightError
 from resight.files.remote import to_url
 
 DONE, FAILED, BUSY = 0, 1, 75  # exit codes
 
 
-def main() -> int:
-    with contextlib.suppress(AttributeError, OSError):  # not everywhere
-        os.nice(NICE)
-    from resight.collection import open_collection  # only now: threads begin with the priority that there is
-
-    try:
-        open_collection(sys.argv[1], must_exist=True).tidy()
-    except CollectionBusy:
-        return BUSY
-    except ResightError as error:
-        print(error, file=sys.stderr)
-        return FAILED
-    return DONE
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
-
-class Tidier(Protocol):
+class Compactor(Protocol):
     @property
     def is_busy(self) -> bool:
-        """Whether it was started, and `poll` has not told yet how it ended."""
+        """True from `start` until `poll` has returned the duration or raised."""
         ...
 
     def start(self) -> None:
-        """Not to be called while it is busy."""
+        """Must not be called while it is busy."""
         ...
 
     def poll(self) -> float | None:
-        """The seconds that it took, when it is done; None before. CollectionBusy or CollectionError where it failed."""
+        """The duration in seconds when it is done, else None. Raises CollectionBusy or CollectionError if it failed."""
         ...
 
     def stop(self) -> None:
-        """Leave it unfinished."""
+        """Abort."""
         ...
 
 
-class TidyingProcess:
+class CompactionProcess:
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
         self._process: subprocess.Popen[str] | None = None
@@ -76,7 +53,7 @@ class TidyingProcess:
 
     def start(self) -> None:
         begin = time.monotonic()
-        if self._collection.engine != LOCAL:  # the connection to the cluster is this process's
+        if self._collection.engine != LOCAL:  # this process owns the connection to the cluster
             self._collection.tidy()
         else:
             self._process = self._start_process()
@@ -85,11 +62,11 @@ class TidyingProcess:
     def poll(self) -> float | None:
         if self._begin is None or (self._process is not None and self._process.poll() is None):
             return None
-        took, process = time.monotonic() - self._begin, self._process
+        seconds, process = time.monotonic() - self._begin, self._process
         self._begin = self._process = None
         if process is not None:
             _check(process.returncode, process.communicate()[1])
-        return took
+        return seconds
 
     def stop(self) -> None:
         if self._process is not None:
@@ -104,13 +81,32 @@ class TidyingProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env=choose_environment(),
-            start_new_session=True,  # an interrupt from the terminal is for the service alone
+            env=make_subprocess_env(),
+            start_new_session=True,  # Ctrl-C in the terminal interrupts the service alone
         )
 
 
-def _check(code: int, told: str) -> None:
+def _check(code: int, errors: str) -> None:
     if code == BUSY:
-        raise CollectionBusy("somebody else writes to it")
+        raise CollectionBusy("another process writes to the collection")
     if code != DONE:
-        raise CollectionError("it could not be tidied", actual=told.strip()[-500:] or f"exit code {code}")
+        raise CollectionError("the compaction failed", actual=errors.strip()[-500:] or f"exit code {code}")
+
+
+def main() -> int:
+    with contextlib.suppress(AttributeError, OSError):  # not every system has priorities
+        os.nice(NICE)
+    from resight.collection import open_collection  # only now: threads inherit the current priority
+
+    try:
+        open_collection(sys.argv[1], must_exist=True).tidy()
+    except CollectionBusy:
+        return BUSY
+    except ResightError as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

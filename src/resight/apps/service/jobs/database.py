@@ -1,7 +1,7 @@
-"""The SQLite file of a journal: one connection a process, opened at its first use, and transactions that are durable.
+"""The SQLite file of a collection's jobs: one connection per process, opened on first use, with durable transactions.
 
-A transaction that has ended survives a power cut. Readers never wait for a writer; writers of other processes wait for
-each other.
+A committed transaction survives a power cut. Readers never wait for a writer; writers of other processes wait for each
+other.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from resight.errors import StorageError
-from resight.files.atomic import connect
+from resight.files.sqlite import connect
 
 FILE = "jobs.sqlite"
 TABLES = (
@@ -19,9 +19,9 @@ TABLES = (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         kind TEXT NOT NULL,
-        state TEXT NOT NULL,  -- receiving, then those of job.State
+        state TEXT NOT NULL,  -- receiving, then those of models.State
         created REAL NOT NULL,
-        served REAL NOT NULL DEFAULT 0,  -- when it last had its turn
+        served REAL NOT NULL DEFAULT 0,  -- time of its last batch
         finished REAL,
         error TEXT
     )""",
@@ -45,7 +45,7 @@ TABLES = (
 )
 
 
-class JournalFile:
+class JobDatabase:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         self._lock = threading.RLock()
@@ -53,8 +53,8 @@ class JournalFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The right to change the journal, alone among all processes; what fails inside leaves no trace."""
-        with self._lock, _explain(self.path):
+        """Exclusive write access among all processes; an exception inside rolls everything back."""
+        with self._lock, _translate_errors(self.path):
             connection = self._connect()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -66,8 +66,8 @@ class JournalFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One state of the journal, an empty one where there is no file: to look makes none."""
-        with self._lock, _explain(self.path):
+        """One state of the database. It is empty where there is no file: reading creates none."""
+        with self._lock, _translate_errors(self.path):
             if self._connection is None and not self.path.exists():
                 with closing(_open(":memory:")) as empty:
                     yield empty
@@ -91,8 +91,8 @@ class JournalFile:
         return self._connection
 
 
-def _open(place: Path | str) -> sqlite3.Connection:
-    connection = connect(place)
+def _open(path: Path | str) -> sqlite3.Connection:
+    connection = connect(path)
     connection.row_factory = sqlite3.Row
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -106,13 +106,13 @@ def _open(place: Path | str) -> sqlite3.Connection:
 
 
 @contextmanager
-def _explain(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
         raise StorageError(
-            f"cannot use the journal {path}",
-            expected="a SQLite file that can be written, with space left on its disk",
+            f"cannot use the job database {path}",
+            expected="a writable SQLite file, and free space on its disk",
             actual=str(error),
-            fix="free some space; a damaged journal may be moved away: images that are stored do not depend on it",
+            fix="free some space; you may move a damaged file away, since stored images do not depend on it",
         ) from error

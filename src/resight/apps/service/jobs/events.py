@@ -1,6 +1,6 @@
-"""How far a job is, as server-sent events: `progress` whenever it has changed, at last `done`.
+"""Progress of a job as server-sent events: `progress` after each change, and `done` at the end.
 
-The journal is read again and again while somebody listens, so it does not matter which process does the work.
+The stream polls the store, so that any process may do the work.
 """
 
 import json
@@ -9,56 +9,56 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import anyio
 
-from resight.apps.service.error_responses import Refusal
+from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs.models import Job
-from resight.apps.service.jobs.store import Journal
+from resight.apps.service.jobs.store import JobStore
 
-LOOK_EVERY = 0.25  # seconds
-SIGN_OF_LIFE = 10.0  # seconds without news after which a comment is sent
-MOST = 64  # listeners of a process
+INTERVAL = 0.25  # seconds between two polls
+HEARTBEAT = 10.0  # seconds without news after which a comment is sent
+MAX_STREAMS = 64  # per process
 
 
-class Listeners:
-    """Those of one process; used by the event loop's thread alone."""
+class EventStreams:
+    """The open streams of one process. Only the event loop's thread uses it."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self, limit: int = MAX_STREAMS) -> None:
+        self._limit = limit
         self._count = 0
 
-    def check_room(self) -> None:
-        if self._count >= self._most:
-            raise Refusal(
+    def check_limit(self) -> None:
+        if self._count >= self._limit:
+            raise ApiError(
                 429,
-                "too many listen already",
-                expected=f"at most {self._most} listeners",
-                fix="ask for the job itself now and then",
+                "too many event streams",
+                expected=f"at most {self._limit} streams",
+                fix="poll the job instead",
                 retry_after=5,
             )
 
-    async def follow(self, journal: Journal, job: Job, is_over: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
-        """The text of the events, until the job is done or `is_over` says that nobody listens any more."""
+    async def follow(self, store: JobStore, job: Job, is_over: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
+        """The text of the events, until the job is done or `is_over` returns true."""
         self._count += 1
         try:
-            async for text in _follow(journal, job, is_over):
+            async for text in _follow(store, job, is_over):
                 yield text
         finally:
             self._count -= 1
 
 
-async def _follow(journal: Journal, job: Job, is_over: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
-    yield _write("progress", job)
-    said = time.monotonic()
+async def _follow(store: JobStore, job: Job, is_over: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
+    yield _format("progress", job)
+    last_sent = time.monotonic()
     while not job.is_over:
-        await anyio.sleep(LOOK_EVERY)
-        latest = await anyio.to_thread.run_sync(journal.find, job.id)
+        await anyio.sleep(INTERVAL)
+        latest = await anyio.to_thread.run_sync(store.find, job.id)
         if latest is None or await is_over():
             return
-        if latest != job or time.monotonic() - said >= SIGN_OF_LIFE:
-            yield _write("progress", latest) if latest != job else ": still here\n\n"
-            said = time.monotonic()
+        if latest != job or time.monotonic() - last_sent >= HEARTBEAT:
+            yield _format("progress", latest) if latest != job else ": still here\n\n"
+            last_sent = time.monotonic()
         job = latest
-    yield _write("done", job)
+    yield _format("done", job)
 
 
-def _write(event: str, job: Job) -> str:
-    return f"event: {event}\ndata: {json.dumps(job.describe())}\n\n"
+def _format(event: str, job: Job) -> str:
+    return f"event: {event}\ndata: {json.dumps(job.serialize())}\n\n"

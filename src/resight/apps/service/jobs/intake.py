@@ -34,8 +34,8 @@ class Intake:
     def __init__(self, name: str, collection: Collection, limits: QueueLimits | None = None) -> None:
         self.name = name
         self.collection = collection
-        self.uploads = UploadStore(collection.home)
-        self._database = JobDatabase(collection.home)
+        self.uploads = UploadStore(collection.local_folder)
+        self._database = JobDatabase(collection.local_folder)
         self.store = JobStore(self._database, name, limits)
         self.queue = JobQueue(self._database)
         self.has_orphans = threading.Event()  # set when some uploads may no longer be referenced

@@ -1,96 +1,100 @@
-"""What may be done when nothing waits: unused uploads and pictures and old jobs are removed, the collection is tidied.
+"""Work that may be done when nothing waits: removing orphaned uploads, thumbnails and old jobs, and compaction.
 
-An upload is unused when no stored image and no open job has its hash. Tidying writes all of the store and of the
-indexes anew. It is begun after a few changes where nobody has searched for a while, and otherwise after so many that it
-costs each of them little: the larger the collection, the more. The longer it takes, the more seldom it is begun.
+An upload is orphaned when neither a stored image nor an open job has its hash. Compaction rewrites the whole store and
+its indexes. It starts after a few changes once no search has run for a while, and otherwise after so many changes that
+it costs each of them little: the larger the collection, the more. The longer it takes, the less often it runs.
 """
 
 import contextlib
 import logging
 import time
 
-from resight.apps.service.jobs.compaction import Tidier, TidyingProcess
+from resight.apps.service.jobs.compaction import CompactionProcess, Compactor
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.turns import take_turn
-from resight.apps.service.thumbnails import PictureCache
+from resight.apps.service.jobs.write_lock import hold_write_lock
+from resight.apps.service.thumbnails import ThumbnailCache
 from resight.errors import CollectionBusy, CollectionError, StorageError
 
 log = logging.getLogger("resight.service.jobs")
-SWEEP_EVERY = 30.0  # seconds, at the least
-FEW, MANY = 16, 256  # changes after which it is tidied when it is quiet, and in any case
-LARGE = 32  # in any case not before one change for so many images
-QUIET = 10.0  # seconds without a search
-SHARE = 20  # times as long as tidying took, nothing is tidied again
+SWEEP_INTERVAL = 30.0  # seconds, at least
+FEW, MANY = 16, 256  # changes before a compaction: while the service is idle, and in any case
+IMAGES_PER_CHANGE = 32  # in any case at least one change per so many images
+IDLE = 10.0  # seconds without a search
+PAUSE_FACTOR = 20  # the pause after a compaction, in multiples of its duration
 
 
-class Housekeeper:
-    def __init__(self, intake: Intake, sweep_every: float = SWEEP_EVERY, tidier: Tidier | None = None) -> None:
+class Maintenance:
+    """The maintenance of one collection by one process."""
+
+    def __init__(
+        self, intake: Intake, sweep_interval: float = SWEEP_INTERVAL, compactor: Compactor | None = None
+    ) -> None:
         self._intake = intake
-        self._sweep_every = sweep_every
-        self._tidier = tidier or TidyingProcess(intake.collection)
-        self._next_sweep = self._next_tidy = 0.0
-        self._tidied = self._begun = 0  # how many changes there had been
-        intake.littered.set()  # what the last process left
+        self._sweep_interval = sweep_interval
+        self._compactor = compactor or CompactionProcess(intake.collection)
+        self._next_sweep = self._next_compaction = 0.0
+        self._compacted = self._started = 0  # `intake.writes` at the last compaction, and when it started
+        intake.has_orphans.set()  # the last process may have left some
 
     def work(self, idle: float) -> None:
-        """Do what is due; nobody has wanted anything for `idle` seconds, 0 where somebody does now."""
+        """Do what is due. `idle`: seconds since the last work for a client; 0 while there is some."""
         now = time.monotonic()
-        with contextlib.suppress(CollectionBusy):  # it is as well done later
+        with contextlib.suppress(CollectionBusy):  # later is as good
             try:
-                if idle and self._intake.littered.is_set() and now >= self._next_sweep:
-                    self._next_sweep = now + self._sweep_every
+                if idle and self._intake.has_orphans.is_set() and now >= self._next_sweep:
+                    self._next_sweep = now + self._sweep_interval
                     sweep(self._intake)
-                if self._tidier.is_busy:
-                    self._look_after()
-                elif now >= self._next_tidy and self._is_untidy(idle):
-                    self._tidy()
+                if self._compactor.is_busy:
+                    self._check_compaction()
+                elif now >= self._next_compaction and self._needs_compaction(idle):
+                    self._start_compaction()
             except (StorageError, CollectionError) as error:
                 if isinstance(error, CollectionBusy):
                     raise
-                log.warning("housekeeping of %s waits: %s", self._intake.name, error)
+                log.warning("maintenance of %s waits: %s", self._intake.name, error)
 
     def stop(self) -> None:
-        self._tidier.stop()
+        self._compactor.stop()
 
-    def _is_untidy(self, idle: float) -> bool:
-        changes = self._intake.writes - self._tidied
-        if changes < FEW or idle >= QUIET:
+    def _needs_compaction(self, idle: float) -> bool:
+        changes = self._intake.writes - self._compacted
+        if changes < FEW or idle >= IDLE:
             return changes >= FEW
-        return changes >= MANY and changes >= len(self._intake.collection.view()) // LARGE
+        return changes >= MANY and changes >= len(self._intake.collection.view()) // IMAGES_PER_CHANGE
 
-    def _tidy(self) -> None:
-        self._next_tidy = time.monotonic() + self._sweep_every
-        self._begun = self._intake.writes
-        self._tidier.start()
+    def _start_compaction(self) -> None:
+        self._next_compaction = time.monotonic() + self._sweep_interval
+        self._started = self._intake.writes
+        self._compactor.start()
 
-    def _look_after(self) -> None:
-        self._next_tidy = time.monotonic() + self._sweep_every  # where it has failed
-        took = self._tidier.poll()
-        if took is not None:
-            self._tidied = self._begun
-            self._next_tidy = time.monotonic() + max(self._sweep_every, SHARE * took)
-            log.info("%s tidied in %.1f s", self._intake.name, took)
+    def _check_compaction(self) -> None:
+        self._next_compaction = time.monotonic() + self._sweep_interval  # in case it has failed
+        seconds = self._compactor.poll()
+        if seconds is not None:
+            self._compacted = self._started
+            self._next_compaction = time.monotonic() + max(self._sweep_interval, PAUSE_FACTOR * seconds)
+            log.info("%s compacted in %.1f s", self._intake.name, seconds)
 
 
 def sweep(intake: Intake) -> int:
-    """Remove uploads and pictures that nothing refers to, and jobs that were over long ago; gives how many uploads."""
-    pictures = PictureCache(intake.collection.path)
-    if not intake.uploads.folder.is_dir():  # nobody has uploaded anything: nothing is made
-        intake.littered.clear()
-        if pictures.folder.is_dir():
-            pictures.remove_unused(_list_hashes(intake))
+    """Remove orphaned uploads and thumbnails, and jobs that ended long ago; returns the number of removed uploads."""
+    thumbnails = ThumbnailCache(intake.collection.path)
+    if not intake.uploads.folder.is_dir():  # nothing was ever uploaded: create no files
+        intake.has_orphans.clear()
+        if thumbnails.folder.is_dir():
+            thumbnails.remove_unused(_list_hashes(intake))
         return 0
-    intake.journal.forget()
-    with take_turn(intake.uploads.folder, patience=0):  # no item becomes an image meanwhile
-        intake.littered.clear()
+    intake.store.forget()
+    with hold_write_lock(intake.uploads.folder, patience=0):  # no item becomes an image meanwhile
+        intake.has_orphans.clear()
         present = list(intake.uploads.list_hashes())
         stored = _list_hashes(intake)
-        with intake.journal.hold() as promised:
-            removed = intake.uploads.remove_unused(iter(present), stored | promised)
-        intake.uploads.remove_unfinished()
-    pictures.remove_unused(stored)
+        with intake.store.hold() as pending:
+            removed = intake.uploads.remove_unused(iter(present), stored | pending)
+        intake.uploads.remove_temporary()
+    thumbnails.remove_unused(stored)
     if removed:
-        log.info("%d uploads removed from %s", removed, intake.name)
+        log.info("%d orphaned uploads removed from %s", removed, intake.name)
     return removed
 
 

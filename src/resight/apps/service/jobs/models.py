@@ -1,7 +1,7 @@
-"""What a client asked for, and how far it is.
+"""Values of the job queue.
 
-An `Arrival` is a file that was sent; a `Promise` is one image that the service took on; `Item` is the same in the
-journal; `Job` is the sum of its items, in the words of the HTTP API.
+A `ReceivedFile` is a file that a client sent; a `PendingImage` is one image that the service has accepted; an `Item` is
+the same with its position in a job; a `Job` sums up its items in the words of the HTTP API.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ Outcome = Literal["added", "updated", "unchanged", "skipped", "cancelled"]
 
 
 @dataclass(frozen=True)
-class Arrival:
-    """A file that a client sent, and that can be decoded."""
+class ReceivedFile:
+    """A file that a client sent, and that the sandbox could decode."""
 
-    name: str  # what the client calls it
+    name: str  # the client's
     sha256: str
     read: Callable[[], bytes]
     bytes: int
@@ -28,39 +28,37 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Promise:
+class PendingImage:
     """One image to add. Without a `path`, its file is the upload with that hash."""
 
     id: str
-    name: str  # what the client calls the file
+    name: str  # the client's name of the file
     sha256: str
-    bytes: int  # of an upload that waits on disk; 0 where the file was there before
-    attributes: Mapping[str, Attribute | None] = field(default_factory=dict)  # None: there is to be no such attribute
+    bytes: int  # of an upload that waits on disk; 0 where the file existed before
+    attributes: Mapping[str, Attribute | None] = field(default_factory=dict)  # None removes an attribute
     box: Box | None = None
     path: Path | None = None
 
 
 @dataclass(frozen=True)
 class Item:
-    """One image of a job that is not dealt with yet."""
+    """One image of a job that is not finished yet."""
 
     job: str
     number: int
-    attempts: int  # how often somebody began to add it
-    promise: Promise
+    attempts: int  # how often a process started to add it
+    image: PendingImage
 
     def ref(self, upload: Path) -> ImageRef:
-        """As the collection takes it; `upload` is where its uploaded file lies."""
-        promise = self.promise
-        said = {name: value for name, value in promise.attributes.items() if value is not None}
-        unsaid = frozenset(promise.attributes) - frozenset(said)
-        return ImageRef(promise.id, promise.path or upload, promise.box, said, unsaid=unsaid)
+        """The argument of `Collection.add`; `upload` is the path of the uploaded file."""
+        image = self.image
+        given = {name: value for name, value in image.attributes.items() if value is not None}
+        removed = frozenset(image.attributes) - frozenset(given)
+        return ImageRef(image.id, image.path or upload, image.box, given, unsaid=removed)
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What became of an item."""
-
+class ItemResult:
     item: Item
     outcome: Outcome
     reason: str = ""
@@ -85,8 +83,8 @@ class Job:
     def is_over(self) -> bool:
         return self.state in ("done", "failed", "cancelled")
 
-    def describe(self) -> dict[str, Any]:
-        """As the HTTP API gives it."""
+    def serialize(self) -> dict[str, Any]:
+        """The job as the HTTP API returns it."""
         return {
             "id": self.id,
             "kind": self.kind,

@@ -1,15 +1,10 @@
-"""Rows of the journal ↔ promises, items and jobs; and what both sides of the journal ask of its tables.
+"""The jobs of one collection, in COLLECTION/jobs.sqlite.
 
-What the service promised to add to one collection: the clients' side of COLLECTION/jobs.sqlite.
-
-In go promises, out come jobs. A job is `receiving` while its files are being written (so that nobody removes them),
-`waiting` once it is promised, `running` from its first turn on, and then over. Of two promises for one id the later
-one counts, whichever has its turn first. queue.py is the other side.
-
-What waits to be added to one collection: the runner's side of COLLECTION/jobs.sqlite.
-
-Out come items, in go outcomes. Whoever calls `claim` has the turn (turns.py) and keeps it until `settle` or `release`,
-so a claim needs no owner and no expiry: what a process claimed that died is simply claimed again.
+`JobStore` is the clients' side: pending images in, jobs out. A job is `receiving` while its files are written (so that
+no process removes them), `waiting` once it is accepted, `running` from its first batch on, and then over. Of two
+pending images with one id the later one counts, whichever is added first. `JobQueue` is the worker's side: items out,
+results in. A process that calls `claim` holds the write lock (write_lock.py) until `finish` or `release`, so that a
+claim needs neither owner nor expiry: another process simply claims the items of one that died.
 """
 
 import json
@@ -23,31 +18,234 @@ from pathlib import Path
 from sqlite3 import Connection, Row
 from typing import Any, Protocol
 
-from resight.apps.service.error_responses import Refusal
-from resight.apps.service.jobs.database import JournalFile
-from resight.apps.service.jobs.models import Item, Job, Kind, Promise, Settled
+from resight.apps.service.error_responses import ApiError
+from resight.apps.service.jobs.database import JobDatabase
+from resight.apps.service.jobs.models import Item, ItemResult, Job, Kind, PendingImage
 from resight.types import Skipped
 
 OPEN = "state IN ('waiting', 'running')"
 IN_OPEN_JOB = f"job IN (SELECT id FROM jobs WHERE {OPEN})"
+RECEIVING_TIMEOUT = 600.0  # seconds after which a job whose files never all arrived is forgotten
+RETRY = 10.0  # seconds
+SUSPICIOUS, MAX_ATTEMPTS = 2, 5  # interrupted attempts, after which an image is tried alone, and not at all
+REPLACED = "a later upload of the same id replaced it before it was added"
+DELETED = "it was deleted before it was added"
+STOPPED = f"the service stopped {MAX_ATTEMPTS} times while it added this image"
 
 
-def write_promise(promise: Promise) -> dict[str, Any]:
+class FindPending(Protocol):
+    def __call__(self, id: str, *, accepted: bool = False) -> PendingImage | None:
+        """See `find_pending`."""
+
+
+# Given a way to find the pending image of an id: the images to accept, and the skipped files.
+Prepare = Callable[[FindPending], tuple[Sequence[PendingImage], Sequence[Skipped]]]
+
+
+@dataclass(frozen=True)
+class QueueLimits:
+    """How much may wait at once, and how many finished jobs are remembered."""
+
+    jobs: int = 200
+    items: int = 5_000
+    bytes: int = 4 * 2**30
+    remembered: int = 1_000
+    days: float = 7.0
+
+
+class JobStore:
+    """The clients' side."""
+
+    def __init__(self, database: JobDatabase, collection: str, limits: QueueLimits | None = None) -> None:
+        self.collection = collection
+        self._database = database
+        self._limits = limits or QueueLimits()
+
+    def receive(self, kind: Kind, prepare: Prepare) -> str:
+        """Record a job before its files are written; returns its id, or raises a 429 where too much waits.
+
+        `prepare` runs inside the transaction, so that no two jobs choose the same id.
+        """
+        job = secrets.token_hex(8)
+        with self._database.transaction() as table:
+            images, skipped = prepare(partial(find_pending, table))
+            self._check_limits(table, images)
+            rejected = [PendingImage("", one.path, "", 0) for one in skipped]
+            reasons = [""] * len(images) + [one.reason for one in skipped]
+            rows = [
+                {**to_row(image), "job": job, "number": number, "reason": reason}
+                for number, (image, reason) in enumerate(zip([*images, *rejected], reasons, strict=True))
+            ]
+            table.execute(
+                "INSERT INTO jobs (id, kind, state, created) VALUES (?, ?, 'receiving', ?)", (job, kind, time.time())
+            )
+            table.executemany(
+                "INSERT INTO items (job, number, id, name, sha256, bytes, attributes, box, path, state, reason)"
+                " VALUES (:job, :number, :id, :name, :sha256, :bytes, :attributes, :box, :path,"
+                " CASE :reason WHEN '' THEN 'waiting' ELSE 'skipped' END, :reason)",
+                rows,
+            )
+        return job
+
+    def accept(self, job: str) -> Job:
+        """Accept a job whose files are stored: from now on the service will carry it out."""
+        with self._database.transaction() as table:
+            table.execute(
+                "UPDATE items SET state = 'skipped', reason = :reason WHERE state = 'waiting'"
+                f" AND {IN_OPEN_JOB} AND id IN (SELECT id FROM items WHERE job = :job)",
+                {"reason": REPLACED, "job": job},
+            )
+            table.execute("UPDATE jobs SET state = 'waiting' WHERE id = ? AND state = 'receiving'", (job,))
+            finish_jobs(table)
+            return _read(table, job, self.collection)
+
+    def abandon(self, job: str) -> None:
+        """Remove a job that was never accepted."""
+        with self._database.transaction() as table:
+            _forget(table, "state = 'receiving' AND id = ?", (job,))
+
+    def cancel(self, job: str) -> Job | None:
+        """Skip the images that are not stored yet; None when there is no such job."""
+        with self._database.transaction() as table:
+            table.execute(
+                f"UPDATE items SET state = 'cancelled' WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}", (job,)
+            )
+            table.execute(
+                f"UPDATE jobs SET state = 'cancelled', error = NULL, finished = ? WHERE id = ? AND {OPEN}",
+                (time.time(), job),
+            )
+        return self.find(job)
+
+    def drop(self, ids: Sequence[str]) -> set[str]:
+        """Skip waiting images, since they are deleted; returns their ids."""
+        with self._database.transaction() as table:
+            waiting = {id for id in ids if _is_waiting(table, id)}
+            table.executemany(
+                f"UPDATE items SET state = 'skipped', reason = ? WHERE id = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
+                [(DELETED, id) for id in waiting],
+            )
+            finish_jobs(table)
+        return waiting
+
+    def find(self, job: str) -> Job | None:
+        with self._database.reading() as table:
+            known = table.execute("SELECT 1 FROM jobs WHERE id = ? AND state != 'receiving'", (job,)).fetchone()
+            return _read(table, job, self.collection) if known else None
+
+    def list_jobs(self, limit: int = 100) -> list[Job]:
+        """The newest first."""
+        with self._database.reading() as table:
+            newest = "SELECT id FROM jobs WHERE state != 'receiving' ORDER BY number DESC LIMIT ?"
+            return [_read(table, row["id"], self.collection) for row in table.execute(newest, (limit,)).fetchall()]
+
+    @contextmanager
+    def hold(self) -> Iterator[set[str]]:
+        """The hashes of the uploads that jobs need; inside the block, no job can add another."""
+        with self._database.transaction() as table:
+            rows = table.execute("SELECT DISTINCT sha256 FROM items WHERE state = 'waiting'").fetchall()
+            yield {row["sha256"] for row in rows}
+
+    def forget(self) -> None:
+        """Remove jobs that ended long ago or are too many, and those whose files never all arrived."""
+        now = time.time()
+        newest = "SELECT id FROM jobs WHERE finished IS NOT NULL ORDER BY number DESC LIMIT ?"
+        with self._database.transaction() as table:
+            _forget(table, "state = 'receiving' AND created < ?", (now - RECEIVING_TIMEOUT,))
+            _forget(table, "finished < ?", (now - self._limits.days * 86400,))
+            _forget(table, f"finished IS NOT NULL AND id NOT IN ({newest})", (self._limits.remembered,))
+
+    def _check_limits(self, table: Connection, images: Sequence[PendingImage]) -> None:
+        limits = self._limits
+        jobs = table.execute(f"SELECT count(*) FROM jobs WHERE {OPEN} OR state = 'receiving'").fetchone()[0]
+        items, size = table.execute(
+            "SELECT count(*), coalesce(sum(bytes), 0) FROM items WHERE state = 'waiting'"
+        ).fetchone()
+        after = (jobs + 1, items + len(images), size + sum(image.bytes for image in images))
+        if any(wanted > most for wanted, most in zip(after, (limits.jobs, limits.items, limits.bytes), strict=True)):
+            raise ApiError(
+                429,
+                "the upload queue is full",
+                expected=f"at most {limits.jobs:,} jobs with {limits.items:,} images and {limits.bytes:,} bytes",
+                actual=f"{jobs:,} jobs with {items:,} images and {size:,} bytes are waiting",
+                fix="wait until some jobs are done, then send it again",
+                retry_after=RETRY,
+            )
+
+
+class JobQueue:
+    """The worker's side."""
+
+    def __init__(self, database: JobDatabase) -> None:
+        self._database = database
+
+    def has_work(self) -> bool:
+        with self._database.reading() as table:
+            return table.execute(f"SELECT 1 FROM jobs WHERE {OPEN} LIMIT 1").fetchone() is not None
+
+    def claim(self, limit: int) -> list[Item]:
+        """The next items to add, all of one job; the jobs alternate."""
+        with self._database.transaction() as table:
+            _give_up(table)
+            chosen = table.execute(f"SELECT id FROM jobs WHERE {OPEN} ORDER BY served, number LIMIT 1").fetchone()
+            if chosen is None:
+                return []
+            rows = table.execute(
+                "SELECT * FROM items WHERE job = ? AND state = 'waiting' ORDER BY attempts, number LIMIT ?",
+                (chosen["id"], limit),
+            ).fetchall()
+            items = [read_item(row) for row in rows if row["attempts"] == rows[0]["attempts"]]
+            items = items[:1] if items[0].attempts >= SUSPICIOUS else items
+            table.execute("UPDATE jobs SET state = 'running', served = ? WHERE id = ?", (time.time(), chosen["id"]))
+            _count_attempt(table, items, 1)
+        return items
+
+    def release(self, items: Sequence[Item], error: str | None = None) -> None:
+        """Return items that could not be started, without counting an attempt; `error` is the reason."""
+        with self._database.transaction() as table:
+            _count_attempt(table, items, -1)
+            table.execute(f"UPDATE jobs SET error = ? WHERE id = ? AND {OPEN}", (error, items[0].job))
+
+    def finish(self, results: Sequence[ItemResult]) -> None:
+        """Record the outcome of items, after the collection has stored them."""
+        with self._database.transaction() as table:
+            for one in results:
+                key = (one.item.job, one.item.number)
+                table.execute(
+                    "UPDATE items SET state = ?, reason = ? WHERE job = ? AND number = ?",
+                    (one.outcome, one.reason, *key),
+                )
+                table.execute(f"UPDATE jobs SET error = NULL WHERE id = ? AND {OPEN}", key[:1])
+            finish_jobs(table)
+
+    def fail(self, job: str, error: str) -> None:
+        """End a job that can never succeed."""
+        with self._database.transaction() as table:
+            table.execute(
+                f"UPDATE items SET state = 'skipped', reason = ? WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
+                (error, job),
+            )
+            table.execute(
+                f"UPDATE jobs SET state = 'failed', error = ?, finished = ? WHERE id = ? AND {OPEN}",
+                (error, time.time(), job),
+            )
+
+
+def to_row(image: PendingImage) -> dict[str, Any]:
     """Columns of `items`."""
     return {
-        "id": promise.id,
-        "name": promise.name,
-        "sha256": promise.sha256,
-        "bytes": promise.bytes,
-        "attributes": json.dumps(dict(promise.attributes)),
-        "box": None if promise.box is None else json.dumps(promise.box),
-        "path": None if promise.path is None else str(promise.path),
+        "id": image.id,
+        "name": image.name,
+        "sha256": image.sha256,
+        "bytes": image.bytes,
+        "attributes": json.dumps(dict(image.attributes)),
+        "box": None if image.box is None else json.dumps(image.box),
+        "path": None if image.path is None else str(image.path),
     }
 
 
-def read_promise(row: Row) -> Promise:
+def read_image(row: Row) -> PendingImage:
     box, path = row["box"], row["path"]
-    return Promise(
+    return PendingImage(
         row["id"],
         row["name"],
         row["sha256"],
@@ -59,11 +257,11 @@ def read_promise(row: Row) -> Promise:
 
 
 def read_item(row: Row) -> Item:
-    return Item(row["job"], row["number"], row["attempts"], read_promise(row))
+    return Item(row["job"], row["number"], row["attempts"], read_image(row))
 
 
 def read_job(row: Row, counts: dict[str, int], skipped: list[Row], collection: str) -> Job:
-    """`counts`: how many items are in which state; `skipped`: those that were passed over."""
+    """`counts`: items per state; `skipped`: the rows of skipped items."""
     total = sum(counts.values())
     return Job(
         id=row["id"],
@@ -81,165 +279,22 @@ def read_job(row: Row, counts: dict[str, int], skipped: list[Row], collection: s
     )
 
 
-def find_promised(table: Connection, id: str, *, accepted: bool = False) -> Promise | None:
-    """What is promised of an image, or about to be, and not yet kept; `accepted`: only what is promised."""
+def find_pending(table: Connection, id: str, *, accepted: bool = False) -> PendingImage | None:
+    """The pending image of an id, of any job or of `accepted` ones only."""
     among = f"AND {IN_OPEN_JOB}" if accepted else ""
     row = table.execute(
         f"SELECT * FROM items WHERE id = ? AND state = 'waiting' {among} ORDER BY rowid DESC LIMIT 1", (id,)
     ).fetchone()
-    return None if row is None else read_promise(row)
+    return None if row is None else read_image(row)
 
 
 def finish_jobs(table: Connection) -> None:
-    """Jobs of which nothing waits any more are done."""
+    """Mark jobs without waiting items as done."""
     table.execute(
         f"UPDATE jobs SET state = 'done', error = NULL, finished = ? WHERE {OPEN}"
         " AND NOT EXISTS (SELECT 1 FROM items WHERE items.job = jobs.id AND items.state = 'waiting')",
         (time.time(),),
     )
-
-
-UNFINISHED = 600.0  # seconds after which a job whose files never all arrived is forgotten
-REPLACED = "a later upload of the same id replaced it before it was added"
-DELETED = "it was deleted before it was added"
-RETRY = 10.0  # seconds
-
-
-class FindPromised(Protocol):
-    def __call__(self, id: str, *, accepted: bool = False) -> Promise | None:
-        """See `rows.find_promised`."""
-
-
-# From a way to find what is promised of an id: what to promise, and what was passed over.
-Prepare = Callable[[FindPromised], tuple[Sequence[Promise], Sequence[Skipped]]]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What may wait at once, and what is remembered of what is over."""
-
-    jobs: int = 200
-    items: int = 5_000
-    bytes: int = 4 * 2**30
-    remembered: int = 1_000
-    days: float = 7.0
-
-
-class Journal:
-    def __init__(self, file: JournalFile, collection: str, limits: Limits | None = None) -> None:
-        self.collection = collection
-        self._file = file
-        self._limits = limits or Limits()
-
-    def receive(self, kind: Kind, prepare: Prepare) -> str:
-        """Note what is about to be promised, where there is room for it; gives the id of the job.
-
-        `prepare` makes the promises while nobody else can make any, so that no two choose the same id.
-        """
-        job = secrets.token_hex(8)
-        with self._file.transaction() as table:
-            promises, skipped = prepare(partial(find_promised, table))
-            self._check_room(table, promises)
-            passed_over = [Promise("", one.path, "", 0) for one in skipped]
-            reasons = [""] * len(promises) + [one.reason for one in skipped]
-            rows = [
-                {**write_promise(promise), "job": job, "number": number, "reason": reason}
-                for number, (promise, reason) in enumerate(zip([*promises, *passed_over], reasons, strict=True))
-            ]
-            table.execute(
-                "INSERT INTO jobs (id, kind, state, created) VALUES (?, ?, 'receiving', ?)", (job, kind, time.time())
-            )
-            table.executemany(
-                "INSERT INTO items (job, number, id, name, sha256, bytes, attributes, box, path, state, reason)"
-                " VALUES (:job, :number, :id, :name, :sha256, :bytes, :attributes, :box, :path,"
-                " CASE :reason WHEN '' THEN 'waiting' ELSE 'skipped' END, :reason)",
-                rows,
-            )
-        return job
-
-    def accept(self, job: str) -> Job:
-        """The files are there: from now on it is a promise."""
-        with self._file.transaction() as table:
-            table.execute(
-                "UPDATE items SET state = 'skipped', reason = :reason WHERE state = 'waiting'"
-                f" AND {IN_OPEN_JOB} AND id IN (SELECT id FROM items WHERE job = :job)",
-                {"reason": REPLACED, "job": job},
-            )
-            table.execute("UPDATE jobs SET state = 'waiting' WHERE id = ? AND state = 'receiving'", (job,))
-            finish_jobs(table)
-            return _read(table, job, self.collection)
-
-    def abandon(self, job: str) -> None:
-        """Forget a job that was never accepted."""
-        with self._file.transaction() as table:
-            _forget(table, "state = 'receiving' AND id = ?", (job,))
-
-    def cancel(self, job: str) -> Job | None:
-        """Leave out what is not stored yet; None when there is no such job."""
-        with self._file.transaction() as table:
-            table.execute(
-                f"UPDATE items SET state = 'cancelled' WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}", (job,)
-            )
-            table.execute(
-                f"UPDATE jobs SET state = 'cancelled', error = NULL, finished = ? WHERE id = ? AND {OPEN}",
-                (time.time(), job),
-            )
-        return self.find(job)
-
-    def drop(self, ids: Sequence[str]) -> set[str]:
-        """Leave out images that wait, since they are deleted; gives the ids of those that did."""
-        with self._file.transaction() as table:
-            waiting = {id for id in ids if _is_waiting(table, id)}
-            table.executemany(
-                f"UPDATE items SET state = 'skipped', reason = ? WHERE id = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
-                [(DELETED, id) for id in waiting],
-            )
-            finish_jobs(table)
-        return waiting
-
-    def find(self, job: str) -> Job | None:
-        with self._file.reading() as table:
-            known = table.execute("SELECT 1 FROM jobs WHERE id = ? AND state != 'receiving'", (job,)).fetchone()
-            return _read(table, job, self.collection) if known else None
-
-    def list_jobs(self, limit: int = 100) -> list[Job]:
-        """The newest first."""
-        with self._file.reading() as table:
-            newest = "SELECT id FROM jobs WHERE state != 'receiving' ORDER BY number DESC LIMIT ?"
-            return [_read(table, row["id"], self.collection) for row in table.execute(newest, (limit,)).fetchall()]
-
-    @contextmanager
-    def hold(self) -> Iterator[set[str]]:
-        """The hashes of the uploads that jobs need; as long as this lasts, no job can come to need another."""
-        with self._file.transaction() as table:
-            rows = table.execute("SELECT DISTINCT sha256 FROM items WHERE state = 'waiting'").fetchall()
-            yield {row["sha256"] for row in rows}
-
-    def forget(self) -> None:
-        """Remove jobs that were over long ago or are too many, and those whose files never all arrived."""
-        now = time.time()
-        newest = "SELECT id FROM jobs WHERE finished IS NOT NULL ORDER BY number DESC LIMIT ?"
-        with self._file.transaction() as table:
-            _forget(table, "state = 'receiving' AND created < ?", (now - UNFINISHED,))
-            _forget(table, "finished < ?", (now - self._limits.days * 86400,))
-            _forget(table, f"finished IS NOT NULL AND id NOT IN ({newest})", (self._limits.remembered,))
-
-    def _check_room(self, table: Connection, promises: Sequence[Promise]) -> None:
-        limits = self._limits
-        jobs = table.execute(f"SELECT count(*) FROM jobs WHERE {OPEN} OR state = 'receiving'").fetchone()[0]
-        items, size = table.execute(
-            "SELECT count(*), coalesce(sum(bytes), 0) FROM items WHERE state = 'waiting'"
-        ).fetchone()
-        after = (jobs + 1, items + len(promises), size + sum(promise.bytes for promise in promises))
-        if any(wanted > most for wanted, most in zip(after, (limits.jobs, limits.items, limits.bytes), strict=True)):
-            raise Refusal(
-                429,
-                "too much waits to be added already",
-                expected=f"at most {limits.jobs:,} jobs with {limits.items:,} images of {limits.bytes:,} bytes in all",
-                actual=f"{jobs:,} jobs with {items:,} images of {size:,} bytes wait",
-                fix="wait until some of it is done, then send it again",
-                retry_after=RETRY,
-            )
 
 
 def _read(table: Connection, job: str, collection: str) -> Job:
@@ -261,70 +316,10 @@ def _forget(table: Connection, condition: str, values: tuple[object, ...]) -> No
     table.execute(f"DELETE FROM jobs WHERE {condition}", values)
 
 
-SUSPICIOUS, HOPELESS = 2, 5  # attempts that came to no end, after which an image is tried alone, and not at all
-STOPPED = f"the service stopped {HOPELESS} times while it added this image"
-
-
-class Queue:
-    def __init__(self, file: JournalFile) -> None:
-        self._file = file
-
-    def has_work(self) -> bool:
-        with self._file.reading() as table:
-            return table.execute(f"SELECT 1 FROM jobs WHERE {OPEN} LIMIT 1").fetchone() is not None
-
-    def claim(self, limit: int) -> list[Item]:
-        """The next items to add, all of one job; jobs take turns."""
-        with self._file.transaction() as table:
-            _give_up(table)
-            chosen = table.execute(f"SELECT id FROM jobs WHERE {OPEN} ORDER BY served, number LIMIT 1").fetchone()
-            if chosen is None:
-                return []
-            rows = table.execute(
-                "SELECT * FROM items WHERE job = ? AND state = 'waiting' ORDER BY attempts, number LIMIT ?",
-                (chosen["id"], limit),
-            ).fetchall()
-            items = [read_item(row) for row in rows if row["attempts"] == rows[0]["attempts"]]
-            items = items[:1] if items[0].attempts >= SUSPICIOUS else items
-            table.execute("UPDATE jobs SET state = 'running', served = ? WHERE id = ?", (time.time(), chosen["id"]))
-            _count_attempt(table, items, 1)
-        return items
-
-    def release(self, items: Sequence[Item], error: str | None = None) -> None:
-        """Nobody could begin to add them, which was no attempt; `error` says why."""
-        with self._file.transaction() as table:
-            _count_attempt(table, items, -1)
-            table.execute(f"UPDATE jobs SET error = ? WHERE id = ? AND {OPEN}", (error, items[0].job))
-
-    def settle(self, settled: Sequence[Settled]) -> None:
-        """Note what became of items, after the collection has stored them."""
-        with self._file.transaction() as table:
-            for one in settled:
-                place = (one.item.job, one.item.number)
-                table.execute(
-                    "UPDATE items SET state = ?, reason = ? WHERE job = ? AND number = ?",
-                    (one.outcome, one.reason, *place),
-                )
-                table.execute(f"UPDATE jobs SET error = NULL WHERE id = ? AND {OPEN}", place[:1])
-            finish_jobs(table)
-
-    def fail(self, job: str, error: str) -> None:
-        """End a job that cannot be done."""
-        with self._file.transaction() as table:
-            table.execute(
-                f"UPDATE items SET state = 'skipped', reason = ? WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
-                (error, job),
-            )
-            table.execute(
-                f"UPDATE jobs SET state = 'failed', error = ?, finished = ? WHERE id = ? AND {OPEN}",
-                (error, time.time(), job),
-            )
-
-
 def _give_up(table: Connection) -> None:
     table.execute(
         f"UPDATE items SET state = 'skipped', reason = ? WHERE state = 'waiting' AND attempts >= ? AND {IN_OPEN_JOB}",
-        (STOPPED, HOPELESS),
+        (STOPPED, MAX_ATTEMPTS),
     )
     finish_jobs(table)
 

@@ -1,26 +1,24 @@
-"""What waits for one collection is added, a portion at a time.
+"""The thread that adds accepted images to the collections, and maintains them when nothing waits.
 
-A portion is as large as can be added in about a second or two, so that deletes, other jobs and other processes get
-their turn. When somebody else writes, or the disk is full, it tries again later: a promise is not given up.
-
-The thread of a process that adds what clients were promised, and keeps house when nothing waits.
-
-Every process of a service has one; they take turns, and each goes on with what another left.
+Each process of a service has one; they alternate, and each continues what another left. A batch is as large as it can
+be for about 1.5 seconds of work, so that deletes, other jobs and other processes are not delayed. When another process
+writes, or the disk is full, the worker tries again later: an accepted job is never given up.
 """
 
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from resight.apps.service.error_responses import to_refusal
-from resight.apps.service.executor import limit_threads, step_back
+from resight.apps.service.error_responses import to_api_error
+from resight.apps.service.executor import limit_threads, lower_priority
 from resight.apps.service.jobs.intake import Intake
-from resight.apps.service.jobs.maintenance import SWEEP_EVERY, Housekeeper
-from resight.apps.service.jobs.models import Item
-from resight.apps.service.jobs.store import Limits
-from resight.apps.service.jobs.turns import GAP, add_portion, take_turn
+from resight.apps.service.jobs.maintenance import SWEEP_INTERVAL, Maintenance
+from resight.apps.service.jobs.models import Item, ItemResult, Outcome
+from resight.apps.service.jobs.store import QueueLimits
+from resight.apps.service.jobs.uploads import UploadStore
+from resight.apps.service.jobs.write_lock import GAP, hold_write_lock
 from resight.collection import Collection
 from resight.errors import (
     CollectionBusy,
@@ -31,94 +29,33 @@ from resight.errors import (
     StorageError,
     VersionMismatch,
 )
+from resight.files.remote import to_url
+from resight.store import ImageRecord
 
 log = logging.getLogger("resight.service.jobs")
-LARGEST, FIRST = 32, 4  # images of a portion
-AIM = 1.5  # seconds of a portion
-SHORTEST, BUSY, TROUBLE = 0.1, 1.0, 30.0  # seconds until it is tried again: at first, and at most in either case
-HOPELESS = (SpaceMismatch, VersionMismatch, MissingExtra)
+MAX_BATCH, FIRST_BATCH = 32, 4  # images
+BATCH_SECONDS = 1.5
+MIN_PAUSE, MAX_BUSY_PAUSE, MAX_ERROR_PAUSE = 0.1, 1.0, 30.0  # seconds before the next try; it doubles each time
+POLL_INTERVAL = 1.0  # seconds: other processes accept jobs, too
+PERMANENT = (SpaceMismatch, VersionMismatch, MissingExtra)
 
 
-class Adder:
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-        self._portion = FIRST
-        self._pause = SHORTEST
-        self._not_before = 0.0
-
-    def add_next(self) -> bool:
-        """Add one portion, if there is one and it is our turn; false when there is nothing to do now."""
-        if time.monotonic() < self._not_before:
-            return False
-        try:
-            if not self._intake.queue.has_work():
-                return False
-            with take_turn(self._intake.uploads.folder, patience=0):
-                items = self._intake.queue.claim(self._portion)
-                if items:
-                    self._add(items)
-        except CollectionBusy:
-            self._wait(BUSY)
-            return False
-        except (StorageError, CollectionError) as error:
-            log.warning("adding to %s waits: %s", self._intake.name, error)
-            self._wait(TROUBLE)
-            return False
-        self._pause = SHORTEST
-        return True
-
-    def _add(self, items: list[Item]) -> None:
-        intake = self._intake
-        begin = time.monotonic()
-        try:
-            settled = add_portion(intake.collection, intake.uploads, items)
-            intake.collection.prepare()  # who is told that an image is there finds it
-        except HOPELESS as error:
-            log.error("job %s failed: %s", items[0].job, error)
-            intake.queue.fail(items[0].job, to_refusal(error).problem)
-            return
-        except CollectionBusy:
-            intake.queue.release(items)
-            raise
-        except ResightError as error:
-            intake.queue.release(items, to_refusal(error).problem)
-            raise
-        intake.queue.settle(settled)
-        intake.writes += 1
-        if any(one.outcome != "added" for one in settled):
-            intake.littered.set()
-        log.info("job %s: %d images dealt with", items[0].job, len(items))
-        self._learn((time.monotonic() - begin) / len(items))
-
-    def _learn(self, seconds: float) -> None:
-        """The next portion's size, from the time that an image took."""
-        self._portion = max(1, min(LARGEST, 2 * self._portion, int(AIM / max(seconds, 1e-6))))
-
-    def _wait(self, longest: float) -> None:
-        self._not_before = time.monotonic() + min(self._pause, longest)
-        self._pause = min(2 * self._pause, longest)
-
-
-log_runner = logging.getLogger("resight.service.jobs")
-LOOK_EVERY = 1.0  # seconds: other processes promise, too
-
-
-class JobRunner:
+class JobWorker:
     def __init__(
         self,
         collections: Mapping[str, Collection],
         *,
-        count_quiet: Callable[[], float] = lambda: math.inf,
+        count_idle_seconds: Callable[[], float] = lambda: math.inf,
         threads: int = 1,
-        limits: Limits | None = None,
-        sweep_every: float = SWEEP_EVERY,
+        limits: QueueLimits | None = None,
+        sweep_interval: float = SWEEP_INTERVAL,
     ) -> None:
-        """`count_quiet` gives the seconds since somebody searched: 0 while somebody does, and house is not kept."""
-        self._count_quiet = count_quiet
+        """`count_idle_seconds` is the time since the last search; at 0 a search runs, and maintenance is skipped."""
+        self._count_idle_seconds = count_idle_seconds
         self._threads = threads
         self.intakes = {name: Intake(name, collection, limits) for name, collection in collections.items()}
-        self._adders = [Adder(intake) for intake in self.intakes.values()]
-        self._keepers = [Housekeeper(intake, sweep_every) for intake in self.intakes.values()]
+        self._adders = [BatchAdder(intake) for intake in self.intakes.values()]
+        self._maintenance = [Maintenance(intake, sweep_interval) for intake in self.intakes.values()]
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
@@ -127,31 +64,138 @@ class JobRunner:
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something to do."""
+        """Look for work now."""
         self._wake.set()
 
     def stop(self, grace: float) -> None:
-        """End after the portion that is being added; what waits is added by whoever starts next."""
+        """Stop after the current batch; the next service to start continues."""
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(grace)
         if not self._thread.is_alive():
-            for keeper in self._keepers:
-                keeper.stop()
+            for maintenance in self._maintenance:
+                maintenance.stop()
             for intake in self.intakes.values():
                 intake.close()
 
     def _run(self) -> None:
         limit_threads(self._threads)
-        step_back()
+        lower_priority()
         while not self._stopping.is_set():
             self._wake.clear()
             try:
                 worked = [adder.add_next() for adder in self._adders]
-                for keeper in self._keepers:
-                    keeper.work(idle=0.0 if any(worked) else self._count_quiet())
-            except Exception:  # a fault here must not end the thread: promises would never be kept
-                log_runner.exception("the jobs thread met an error and goes on")
+                for maintenance in self._maintenance:
+                    maintenance.work(idle=0.0 if any(worked) else self._count_idle_seconds())
+            except Exception:  # the thread must go on, or accepted jobs would wait for ever
+                log.exception("the job worker met an error and continues")
                 worked = []
-            self._stopping.wait(GAP) if any(worked) else self._wake.wait(LOOK_EVERY)
+            self._stopping.wait(GAP) if any(worked) else self._wake.wait(POLL_INTERVAL)
+
+
+class BatchAdder:
+    """Adds the waiting images of one collection, one batch at a time."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._batch = FIRST_BATCH
+        self._pause = MIN_PAUSE
+        self._not_before = 0.0
+
+    def add_next(self) -> bool:
+        """Add one batch; false when nothing waits, or nothing can be added now."""
+        if time.monotonic() < self._not_before:
+            return False
+        try:
+            if not self._intake.queue.has_work():
+                return False
+            with hold_write_lock(self._intake.uploads.folder, patience=0):
+                items = self._intake.queue.claim(self._batch)
+                if items:
+                    self._add(items)
+        except CollectionBusy:
+            self._wait(MAX_BUSY_PAUSE)
+            return False
+        except (StorageError, CollectionError) as error:
+            log.warning("adding to %s waits: %s", self._intake.name, error)
+            self._wait(MAX_ERROR_PAUSE)
+            return False
+        self._pause = MIN_PAUSE
+        return True
+
+    def _add(self, items: list[Item]) -> None:
+        intake = self._intake
+        begin = time.monotonic()
+        try:
+            results = add_batch(intake.collection, intake.uploads, items)
+            intake.collection.prepare()  # a client that reads "added" can search for the image
+        except PERMANENT as error:
+            log.error("job %s failed: %s", items[0].job, error)
+            intake.queue.fail(items[0].job, to_api_error(error).problem)
+            return
+        except CollectionBusy:
+            intake.queue.release(items)
+            raise
+        except ResightError as error:
+            intake.queue.release(items, to_api_error(error).problem)
+            raise
+        intake.queue.finish(results)
+        intake.writes += 1
+        if any(one.outcome != "added" for one in results):
+            intake.has_orphans.set()
+        log.info("job %s: %d images processed", items[0].job, len(items))
+        self._adapt((time.monotonic() - begin) / len(items))
+
+    def _adapt(self, seconds: float) -> None:
+        """Choose the size of the next batch from the seconds per image."""
+        self._batch = max(1, min(MAX_BATCH, 2 * self._batch, int(BATCH_SECONDS / max(seconds, 1e-6))))
+
+    def _wait(self, longest: float) -> None:
+        self._not_before = time.monotonic() + min(self._pause, longest)
+        self._pause = min(2 * self._pause, longest)
+
+
+def add_batch(collection: Collection, uploads: UploadStore, items: Sequence[Item]) -> list[ItemResult]:
+    """Add the images of the items, and return the outcome of each once they are stored.
+
+    When one image makes the batch fail, its images are added one by one. Errors of the collection or its disk are
+    raised. Adding a stored image again changes nothing.
+    """
+    try:
+        return _add_all(collection, uploads, items)
+    except (CollectionError, StorageError, MissingExtra):
+        raise
+    except Exception as error:  # an unusual image may break an encoder in any way
+        if len(items) == 1:
+            log.warning("cannot add an image", exc_info=error)
+            return [ItemResult(items[0], "skipped", "it could not be encoded")]
+    return [result for item in items for result in add_batch(collection, uploads, [item])]
+
+
+def _add_all(collection: Collection, uploads: UploadStore, items: Sequence[Item]) -> list[ItemResult]:
+    refs = [item.ref(uploads.path(item.image.sha256)) for item in items]
+    before = _find_records(collection, items)
+    report = collection.add(refs, tidy=False)  # maintenance.py compacts
+    after = _find_records(collection, items)
+    reasons = {one.path: one.reason for one in report.skipped}
+    return [
+        ItemResult(item, "skipped", reasons[to_url(ref.path)])
+        if to_url(ref.path) in reasons
+        else ItemResult(item, _compare(item, before.get(ref.id), after.get(ref.id)))
+        for item, ref in zip(items, refs, strict=True)
+    ]
+
+
+def _compare(item: Item, before: ImageRecord | None, after: ImageRecord | None) -> Outcome:
+    if before is None:
+        return "added"
+    if before != after:
+        return "updated"
+    return "added" if item.attempts else "unchanged"  # an interrupted attempt had stored it
+
+
+def _find_records(collection: Collection, items: Sequence[Item]) -> dict[str, ImageRecord]:
+    view = collection.view()
+    found = (view.find(item.image.id) for item in items)
+    return {record.id: record for record in found if record is not None}

@@ -1,1 +1,1 @@
-"""What can be asked, one subject a module. Each has `router(service) -> APIRouter`."""
+"""The HTTP routes, one subject per module. Each module has `router(service) -> APIRouter`."""

@@ -1,4 +1,4 @@
-"""What is served, and what there is to filter by: /api/collections and below."""
+"""The served collections, their filterable attributes and positions: /api/collections and below."""
 
 from typing import Annotated
 
@@ -6,42 +6,42 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 
 from resight.apps.service import schemas
-from resight.apps.service.serializers import Json, Plain, tell_positions, tell_summary
+from resight.apps.service.serializers import AsciiJSONResponse, JsonObject, serialize_positions, serialize_summary
 from resight.apps.service.state import Service
 from resight.data.image_files import SUFFIXES
 
-MOST_POSITIONS = 20_000
-Name = Annotated[str | None, Query(max_length=500, description="A collection by name; without, the first.")]
+MAX_POSITIONS = 20_000
+Name = Annotated[str | None, Query(max_length=500, description="A collection by name; by default the first.")]
 
 
 def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/api/collections", tags=["collections"])
 
     @routes.get("", response_model=list[schemas.CollectionInfo])
-    async def list_collections(request: Request) -> Json:
-        """The first is meant where a request names none. `writable`: whether this caller may change it."""
+    async def list_collections(request: Request) -> AsciiJSONResponse:
+        """The first is the default of other requests. `writable`: whether this caller may change it."""
         may_write = request.state.caller.may_write
-        return Json(
-            await run_sync(lambda: [_tell_collection(name, service, may_write) for name in service.collections])
+        return AsciiJSONResponse(
+            await run_sync(lambda: [_serialize_collection(name, service, may_write) for name in service.collections])
         )
 
     @routes.get("/attributes", response_model=schemas.Attributes)
-    async def list_attributes(collection: Name = None) -> Json:
+    async def list_attributes(collection: Name = None) -> AsciiJSONResponse:
         """Names, kinds and the most common values, for filters."""
         _, chosen = service.find_collection(collection)
-        told = await run_sync(lambda: [tell_summary(summary) for summary in chosen.view().attributes()])
-        return Json({"attributes": told})
+        attributes = await run_sync(lambda: [serialize_summary(summary) for summary in chosen.view().attributes()])
+        return AsciiJSONResponse({"attributes": attributes})
 
     @routes.get("/positions", response_model=schemas.PositionList)
-    async def list_positions(collection: Name = None) -> Json:
-        """Where images were taken; at most 20,000 of them, `cut` says whether there are more."""
+    async def list_positions(collection: Name = None) -> AsciiJSONResponse:
+        """Where images were taken: at most 20,000; `cut` is true when there are more."""
         _, chosen = service.find_collection(collection)
-        return Json(await run_sync(lambda: tell_positions(chosen.view().positions(), MOST_POSITIONS)))
+        return AsciiJSONResponse(await run_sync(lambda: serialize_positions(chosen.view().positions(), MAX_POSITIONS)))
 
     return routes
 
 
-def _tell_collection(name: str, service: Service, may_write: bool) -> Plain:
+def _serialize_collection(name: str, service: Service, may_write: bool) -> JsonObject:
     collection = service.collections[name]
     view = collection.view()
     return {

@@ -1,6 +1,5 @@
-"""The page: / and /assets/…. Its files are read once, at the start; no path of a request is looked up on disk."""
+"""The web page: / and /assets/…. The service reads its files once, at the start; no request path reaches the disk."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -9,8 +8,9 @@ from importlib.resources.abc import Traversable
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from resight.apps.service.error_responses import refuse_unknown
+from resight.apps.service.error_responses import not_found
 from resight.apps.service.state import Service
+from resight.files.fingerprint import fingerprint
 
 TYPES: Mapping[str, str] = {
     ".html": "text/html",
@@ -50,19 +50,19 @@ def router(_: Service) -> APIRouter:
 
 
 def read_assets(folder: Traversable, before: str = "") -> Iterator[tuple[str, Asset]]:
-    """Name below the folder → file, for the types that a page has."""
+    """Relative path → file, for the types in TYPES."""
     for entry in folder.iterdir():
         suffix = "." + entry.name.rpartition(".")[2]
         if entry.is_dir():
             yield from read_assets(entry, f"{before}{entry.name}/")
         elif suffix in TYPES:
             data = entry.read_bytes()
-            yield before + entry.name, Asset(data, TYPES[suffix], f'"{hashlib.sha256(data).hexdigest()[:32]}"')
+            yield before + entry.name, Asset(data, TYPES[suffix], f'"{fingerprint(data, 32)}"')
 
 
 def _answer(asset: Asset | None, request: Request) -> Response:
     if asset is None:
-        raise refuse_unknown("file of the page", request.url.path[:80])
+        raise not_found("file of the page", request.url.path[:80])
     headers = {"ETag": asset.tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == asset.tag:
         return Response(status_code=304, headers=headers)

@@ -1,4 +1,4 @@
-"""The page's sign-in: /api/session turns a key into a cookie that scripts cannot read."""
+"""The page's sign-in: /api/session exchanges a key for a cookie that scripts cannot read."""
 
 from typing import Annotated
 
@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from resight.apps.service import auth, schemas
 from resight.apps.service.api_keys import Caller, find_key
-from resight.apps.service.error_responses import Refusal, takes
-from resight.apps.service.serializers import Json, Plain
+from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError, require_content_type
+from resight.apps.service.serializers import AsciiJSONResponse, JsonObject
 from resight.apps.service.state import Service
 
 
@@ -22,7 +22,7 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/api/session", tags=["session"])
     settings = service.settings
 
-    def tell_state(caller: Caller | None) -> Plain:
+    def serialize_state(caller: Caller | None) -> JsonObject:
         return {
             "needs_key": bool(settings.keys),
             "signed_in": caller is not None,
@@ -30,31 +30,35 @@ def router(service: Service) -> APIRouter:
         }
 
     @routes.get("", response_model=schemas.SessionState)
-    async def read_session(request: Request) -> Json:
-        return Json(tell_state(request.state.caller))
+    async def read_session(request: Request) -> AsciiJSONResponse:
+        return AsciiJSONResponse(serialize_state(request.state.caller))
 
-    @routes.post("", response_model=schemas.SessionState, dependencies=[Depends(takes("application/json"))])
-    async def sign_in(request: Request, body: SignIn) -> Json:
+    @routes.post(
+        "", response_model=schemas.SessionState, dependencies=[Depends(require_content_type("application/json"))]
+    )
+    async def sign_in(request: Request, body: SignIn) -> AsciiJSONResponse:
         """Sets a cookie that stands for the key for twelve hours."""
         if not settings.keys:
-            return Json(tell_state(request.state.caller))
+            return AsciiJSONResponse(serialize_state(request.state.caller))
         key = find_key(settings.keys, body.key)
         if key is None:
-            raise Refusal(401, "this key is not known", fix="ask whoever runs this service for a key")
-        response = Json(tell_state(Caller(key.name, key.may_write and not settings.read_only)))
+            raise ApiError(401, "wrong key", fix=ASK_ADMINISTRATOR)
+        response = AsciiJSONResponse(serialize_state(Caller(key.name, key.may_write and not settings.read_only)))
         response.set_cookie(
             auth.COOKIE,
-            auth.sign(key, settings.secret),
+            auth.sign_session(key, settings.secret),
             max_age=auth.LIFETIME,
             httponly=True,
             samesite="strict",
-            secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "")),  # as a proxy tells
+            secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "")),  # set by a proxy
         )
         return response
 
     @routes.delete("", response_model=schemas.SessionState)
-    async def sign_out() -> Json:
-        response = Json(tell_state(None if settings.keys else Caller(may_write=not settings.read_only)))
+    async def sign_out() -> AsciiJSONResponse:
+        response = AsciiJSONResponse(
+            serialize_state(None if settings.keys else Caller(may_write=not settings.read_only))
+        )
         response.delete_cookie(auth.COOKIE, httponly=True, samesite="strict")
         return response
 

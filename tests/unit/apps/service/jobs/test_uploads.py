@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.apps.service.jobs.uploads import (
-    Uploads,
+    UploadStore,
     check_ids,
     choose_ids,
     clean_name,
@@ -65,7 +65,7 @@ def test_ids_that_were_given_are_used_as_they_are() -> None:
 
 @pytest.mark.parametrize("ids", [[""], [" a"], ["a\nb"], ["x" * 501], ["\ud800"], ["a", "b", "a"]])
 def test_ids_that_cannot_be_used_are_refused(ids: list[str]) -> None:
-    with pytest.raises(InputError, match="an id"):
+    with pytest.raises(InputError, match="id"):
         check_ids(ids)
 
 
@@ -120,7 +120,7 @@ def test_attributes_that_cannot_be_stored_are_refused(text: str) -> None:
 
 
 def test_a_file_lies_under_the_hash_of_its_content_and_nothing_else(tmp_path: Path) -> None:
-    (path,) = Uploads(tmp_path).keep([b"pixels"])
+    (path,) = UploadStore(tmp_path).save([b"pixels"])
     name = hashlib.sha256(b"pixels").hexdigest()
     assert path == tmp_path / "uploads" / name[:2] / name
     assert path.read_bytes() == b"pixels"
@@ -128,9 +128,9 @@ def test_a_file_lies_under_the_hash_of_its_content_and_nothing_else(tmp_path: Pa
 
 
 def test_the_same_content_again_leaves_the_file_as_it_is(tmp_path: Path) -> None:
-    uploads = Uploads(tmp_path)
-    (first,) = [path.stat() for path in uploads.keep([b"pixels"])]
-    assert [path.stat() for path in uploads.keep([b"pixels"])] == [first]
+    uploads = UploadStore(tmp_path)
+    (first,) = [path.stat() for path in uploads.save([b"pixels"])]
+    assert [path.stat() for path in uploads.save([b"pixels"])] == [first]
 
 
 def test_file_and_folders_are_written_out_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,13 +140,13 @@ def test_file_and_folders_are_written_out_before_it_is_told(tmp_path: Path, monk
         synced.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
 
     monkeypatch.setattr(os, "fsync", note)
-    Uploads(tmp_path).keep([b"pixels", b"others"])
+    UploadStore(tmp_path).save([b"pixels", b"others"])
     assert synced == ["file", "file", *["folder"] * 4]
 
 
 def test_only_unused_uploads_are_removed_and_nothing_that_is_not_an_upload(tmp_path: Path) -> None:
-    uploads = Uploads(tmp_path)
-    used, unused = uploads.keep([b"used", b"unused"])
+    uploads = UploadStore(tmp_path)
+    used, unused = uploads.save([b"used", b"unused"])
     foreign = unused.with_name("notes.txt")
     foreign.write_text("mine")
     outside = tmp_path / "photo.jpg"
@@ -157,17 +157,17 @@ def test_only_unused_uploads_are_removed_and_nothing_that_is_not_an_upload(tmp_p
 
 
 def test_what_a_killed_process_left_is_removed_after_an_hour(tmp_path: Path) -> None:
-    uploads = Uploads(tmp_path)
-    (kept,) = uploads.keep([b"kept"])
+    uploads = UploadStore(tmp_path)
+    (kept,) = uploads.save([b"kept"])
     old, new = kept.with_name("old.tmp"), kept.with_name("new.tmp")
     old.write_bytes(b"")
     new.write_bytes(b"")
     os.utime(old, (0, 0))
-    uploads.remove_unfinished()
+    uploads.remove_temporary()
     assert (kept.exists(), old.exists(), new.exists()) == (True, False, True)
 
 
 def test_a_folder_that_refuses_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "uploads").write_text("a file where the folder should be")
-    with pytest.raises(StorageError, match="cannot keep the upload"):
-        Uploads(tmp_path).keep([b"pixels"])
+    with pytest.raises(StorageError, match="cannot store the upload"):
+        UploadStore(tmp_path).save([b"pixels"])

@@ -11,7 +11,7 @@ from fastapi import Request
 from starlette.types import Message
 
 from resight.apps.service import search
-from resight.apps.service.executor import WorkerPool
+from resight.apps.service.executor import SearchExecutor
 from resight.apps.service.routes import search as search_route
 from resight.apps.service.routes.search import LineStream
 
@@ -23,12 +23,12 @@ async def stay() -> Message:
     raise AssertionError
 
 
-async def begin(pool: WorkerPool) -> LineStream:
-    """A stream that has taken a place."""
+async def begin(pool: SearchExecutor) -> LineStream:
+    """A stream that has taken a slot."""
     async with AsyncExitStack() as stack:
-        place = await stack.enter_async_context(pool.place(Request({"type": "http"}, stay)))
+        slot = await stack.enter_async_context(pool.slot(Request({"type": "http"}, stay)))
         nothing = cast(Any, None)
-        return LineStream(stack.pop_all(), place, nothing, nothing, False)
+        return LineStream(stack.pop_all(), slot, nothing, nothing, False)
 
 
 def give_lines(*_: Any) -> Iterator[dict[str, str]]:
@@ -53,31 +53,31 @@ def test_lines_come_in_order_and_an_error_is_the_last(
         sent.append(message)
 
     async def read_all() -> int:
-        pool = WorkerPool(1, 1, timeout=30)
+        pool = SearchExecutor(1, 1, timeout=30)
         await (await begin(pool))({}, stay, send)
-        return pool.taken
+        return pool.occupied
 
     assert asyncio.run(read_all()) == 0
     lines = b"".join(message.get("body", b"") for message in sent).splitlines()
     assert [json.loads(line)["event"] for line in lines] == events
 
 
-def test_a_client_that_does_not_read_keeps_no_place_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_keeps_no_slot_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "search_in_stages", give_lines)
-    monkeypatch.setattr(search_route, "SLOWEST", 0.0)
+    monkeypatch.setattr(search_route, "READ_SECONDS", 0.0)
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.body":
             await asyncio.sleep(60)
 
     async def watch() -> bool:
-        pool = WorkerPool(1, 1, timeout=2)
+        pool = SearchExecutor(1, 1, timeout=2)
         streaming = asyncio.create_task((await begin(pool))({}, stay, send))
-        while pool.taken and not streaming.done():
+        while pool.occupied and not streaming.done():
             await asyncio.sleep(0.01)
         still_sending = not streaming.done()
         with pytest.raises(TimeoutError):
             await streaming
         return still_sending
 
-    assert asyncio.run(watch()), "the place was free while the client had not read a line"
+    assert asyncio.run(watch()), "the slot was free while the client had not read a line"

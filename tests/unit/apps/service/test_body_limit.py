@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from resight.apps.service.error_responses import Refusal
-from resight.apps.service.middleware import BodyLimit, FormLimit
+from resight.apps.service.body_limit import BodyLimit, FormLimit
+from resight.apps.service.error_responses import ApiError
 
 FORM = (b"content-type", b"multipart/form-data; boundary=x")
 
@@ -18,7 +18,7 @@ async def read_all(_: Scope, receive: Receive, send: Send) -> None:
     while more:
         try:
             message = await receive()
-        except Refusal:
+        except ApiError:
             await send({"type": "http.response.start", "status": 400, "headers": []})  # as a parser would
             return
         size += len(message.get("body", b""))
@@ -42,7 +42,7 @@ def post(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    app = BodyLimit(read_all, most=100, grace=grace)
+    app = BodyLimit(read_all, max_bytes=100, grace=grace)
     asyncio.run(app({"type": "http", "headers": headers}, receive, send))
     return sent
 
@@ -52,19 +52,19 @@ def test_a_body_within_the_limit_passes() -> None:
 
 
 def test_a_body_is_counted_while_it_comes() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ApiError) as caught:
         post([b"x" * 60, b"x" * 41, b"never read"])
     assert caught.value.status == 413
 
 
 def test_a_length_that_is_too_large_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ApiError) as caught:
         post([b""], (FORM, (b"content-length", b"101")))
     assert caught.value.status == 413
 
 
 def test_a_body_that_trickles_is_refused() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ApiError) as caught:
         post([b"x"] * 20, pause=0.05, grace=0.12)
     assert caught.value.status == 408
 
@@ -83,12 +83,12 @@ def test_more_forms_at_once_than_allowed_are_told_to_come_back() -> None:
         app = FormLimit(wait, at_once=2)
         calls = [app({"type": "http", "headers": (FORM,)}, receive, send) for _ in range(3)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        return [outcome.status if isinstance(outcome, Refusal) else 200 for outcome in outcomes]
+        return [outcome.status if isinstance(outcome, ApiError) else 200 for outcome in outcomes]
 
     assert asyncio.run(post_three()) == [200, 200, 429]
 
 
-def test_whoever_is_refused_takes_nobodys_place() -> None:
+def test_a_rejected_form_takes_no_slot() -> None:
     """A stranger's form is read for a moment after the refusal, and a friend's is let in meanwhile."""
 
     async def wait(_: Scope, __: Receive, ___: Send) -> None:
@@ -98,7 +98,7 @@ def test_whoever_is_refused_takes_nobodys_place() -> None:
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "stranger":
-            raise Refusal(401, "a key is needed")
+            raise ApiError(401, "a key is needed")
         await forms(scope, receive, send)
 
     async def never_comes() -> Message:
@@ -108,7 +108,7 @@ def test_whoever_is_refused_takes_nobodys_place() -> None:
     async def send(_: Message) -> None: ...
 
     async def post_both() -> list[object]:
-        app = BodyLimit(guard, most=100)
+        app = BodyLimit(guard, max_bytes=100)
         paths = ("stranger", "stranger", "friend")
         calls = [app({"type": "http", "path": path, "headers": (FORM,)}, never_comes, send) for path in paths]
         return await asyncio.gather(*calls, return_exceptions=True)
