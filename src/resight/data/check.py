@@ -23,6 +23,7 @@ from resight.data.sets import DataSource, Published
 from resight.errors import ImageError, InputError, ManifestError
 from resight.files import remote
 from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint
 from resight.types import Box, Dataset, ImageRef, Skipped
 
 MAX_SIDE = 256  # enough to prove that an image decodes
@@ -132,7 +133,7 @@ def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = T
             target = missing if isinstance(error.__cause__, FileNotFoundError) else unreadable
             target.append(Skipped(str(ref.path), reason(error, ref.path)))
             continue
-        same[hashlib.sha256(data).hexdigest()].append(ref.id)
+        same[fingerprint(data)].append(ref.id)
         modes[image.mode] += 1
         sizes.append(image.size)
         rotated += image.orientation != 1

@@ -3,7 +3,6 @@
 The folder is below the user's cache directory, or below one that a setting names, never beside the data.
 """
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,13 @@ from PIL import Image
 
 from resight.files import cache_folder
 from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint
 
 
 def name_folder(name: str, parts: object, inputs: Iterable[Path], below: Path | None) -> Path:
     """The folder for images made from `inputs` (identified by name, size and date) with the settings `parts`."""
     stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in inputs]
-    digest = hashlib.sha256(repr((parts, stamps)).encode()).hexdigest()[:12]
+    digest = fingerprint(repr((parts, stamps)), 12)
     return (below or cache_folder()) / f"{name}-{digest}"
 
 

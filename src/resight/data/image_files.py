@@ -5,7 +5,6 @@ regular files are opened, so a named pipe or a device never blocks. Every failur
 path and reason, except that an unreachable store is an InputError, since it concerns all images.
 """
 
-import hashlib
 import os
 import stat
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from resight.data.decode import MAX_PIXELS, Decoded, decode
 from resight.errors import BoxError, ImageError
 from resight.files import remote
+from resight.files.fingerprint import fingerprint
 from resight.types import ImageRef, Picture
 
 SUFFIXES = frozenset(
@@ -83,7 +83,7 @@ def _assemble(ref: ImageRef, data: bytes, decoded: Decoded, modified_ns: int) ->
         ref = replace(ref, attributes={**ref.attributes, "lat": lat, "lon": lon})
     if decoded.heading is not None and "heading" not in known:
         ref = replace(ref, attributes={**ref.attributes, "heading": decoded.heading})
-    return Picture(ref, decoded.pixels, decoded.size, hashlib.sha256(data).hexdigest(), len(data), modified_ns)
+    return Picture(ref, decoded.pixels, decoded.size, fingerprint(data), len(data), modified_ns)
 
 
 def _refuse(path: Path, reason: str, actual: str) -> ImageError:

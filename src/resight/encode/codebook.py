@@ -6,7 +6,6 @@ with the package (256 words for VLAD, 4,096 for ASMK), made by `benchmarks/make_
 packages; `resight codebook` learns one from the images of a collection.
 """
 
-import hashlib
 import io
 import zipfile
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from resight import kmeans
 from resight.encode.vocabulary_tree import Tree, descend, grow
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint
 from resight.types import FloatArray
 
 SHIPPED = Path(__file__).parent / "descriptors"
@@ -120,7 +120,7 @@ def make(centres: NDArray[Any], tree: Tree | None = None, gap: float | None = No
     if tree is not None:
         tree = Tree(tuple(_as_stored(_to_store(nodes)) for nodes in tree.nodes), tree.starts)
     parts = [centres, *((*tree.nodes, *tree.starts) if tree else ())]
-    digest = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:12]
+    digest = fingerprint(b"".join(part.tobytes() for part in parts), 12)
     return Codebook(centres, digest, tree, gap)
 
 

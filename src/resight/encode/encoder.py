@@ -5,7 +5,6 @@ the passes of its backbone: the encoder runs each region, whole images included,
 for. `spaces` holds one fingerprint per branch: two collections can be compared when their fingerprints are equal.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +20,7 @@ from resight.encode.feature_cache import Cached, FeatureCache, unbatch
 from resight.encode.regions import choose_regions, join_regions, shift
 from resight.encode.transforms import Transform
 from resight.errors import RecipeError, SpaceMismatch
+from resight.files.fingerprint import fingerprint
 from resight.types import Box, Branch, Choice, Descriptors, Features, Picture, Role
 
 BATCH = 64  # regions that the encoder holds in memory together
@@ -263,4 +263,4 @@ def _without_regions(space: str) -> str:
 def _fingerprint(*parts: str) -> str:
     """Readable and exact: the parts themselves, and a hash to compare by."""
     text = " > ".join(parts)
-    return f"{text} #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{text} #{fingerprint(text, 8)}"

@@ -11,7 +11,6 @@ In: a file (`read_model`), or a graph in memory (`start`). Out: a session; its `
 at once. The runtime optimises the graph as far as it can (its default).
 """
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -181,12 +180,6 @@ def read_model(path: Path) -> onnx.ModelProto:
             actual=str(error).partition("\n")[0],
             fix="check the setting `model`",
         ) from error
-
-
-def hash_model(path: Path) -> str:
-    """For a fingerprint."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:8]
 
 
 def start(model: onnx.ModelProto, threads: int, name: str) -> Any:

@@ -6,7 +6,6 @@ Boxes and points are in pixels of the originals; pixels may be smaller than `siz
 """
 
 import base64
-import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from resight.explain.map import SCRIPT as MAP_SCRIPT
 from resight.explain.map import STYLE as MAP_STYLE
 from resight.explain.map import draw_answers
 from resight.explain.tiles import Tiles
+from resight.files.fingerprint import csp_hash
 from resight.files.remote import to_url
 from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, TokenMatches
 
@@ -101,7 +101,7 @@ def render_many(title: str, sections: Sequence[Section], tiles: Tiles | None = N
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["digest"] = _digest
+    environment.filters["digest"] = csp_hash
     template = environment.from_string((resources.files(__package__) / "search_page.html").read_text(encoding="utf-8"))
     return template.render(
         title=title,
@@ -234,8 +234,3 @@ def shrink(pixels: Pixels, limit: int) -> Pixels:
         return pixels
     size = (max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale)))
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
-
-
-def _digest(text: str) -> str:
-    """The source expression by which the page's policy lets this very style or script run, and no other."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -6,7 +6,6 @@ pack of their own: it keeps what the kind learnt from all tokens (`packed.SHARED
 bit.
 """
 
-import hashlib
 import json
 import shutil
 import sys
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import CollectionError, InputError, StorageError, VersionMismatch
+from resight.files.fingerprint import fingerprint
 from resight.kernels.allocation import Allocate, in_folder, write_array
 from resight.kernels.codec import KINDS, Codes, find_kind
 
@@ -171,7 +171,7 @@ def strip_prefix(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDAr
 
 
 def digest(header: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    return fingerprint(json.dumps(header, sort_keys=True))
 
 
 def damaged(folder: Path, expected: str, actual: str) -> CollectionError:

@@ -14,7 +14,6 @@ many threads or processes there are, and after a run was resumed. An image that 
 of its class (of any class, where none is left), so that batches keep their size; too many end the training.
 """
 
-import hashlib
 import math
 import threading
 from collections import deque
@@ -31,6 +30,7 @@ from resight.data.image_files import read
 from resight.encode.networks.torch_backbone import Input
 from resight.encode.preprocess import REACH, make_statistics, prepare
 from resight.errors import BoxError, ImageError, TrainingError
+from resight.files.fingerprint import fingerprint
 from resight.train.distributed import Team
 from resight.train.examples import Examples
 from resight.train.sampling import Batch, count_steps, plan_epoch
@@ -98,7 +98,7 @@ class ImageBatches:
         self._lock = threading.Lock()
         self.steps = count_steps(self._labels, settings)
         listed = "\n".join(f"{ref.id}\t{label}" for ref, label in zip(examples.refs, examples.labels, strict=True))
-        self.fingerprint = hashlib.sha256(listed.encode()).hexdigest()[:16]
+        self.fingerprint = fingerprint(listed, 16)
 
     @property
     def unreadable(self) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ In: a Report and its collections. Out: self-contained HTML. Long lists are cut, 
 """
 
 import base64
-import hashlib
 import io
 from dataclasses import dataclass
 from importlib import resources
@@ -20,6 +19,7 @@ from resight.data import image_files
 from resight.errors import BoxError, CollectionError, ImageError
 from resight.explain.format import format_probability
 from resight.explain.search_page import shrink
+from resight.files.fingerprint import csp_hash
 
 GROUPS, MEMBERS, LOOSE = 200, 12, 100  # most shown
 SIDE = 240
@@ -42,7 +42,7 @@ def render(report: Report, a: Collection, b: Collection) -> str:
             grouped.setdefault(pair.group, []).append(pair)
     loose = [pair for pair in report.pairs if pair.group is None]
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters["digest"] = _digest
+    environment.filters["digest"] = csp_hash
     template = environment.from_string((resources.files(__package__) / "duplicates.html").read_text(encoding="utf-8"))
     return template.render(
         report=report,
@@ -85,8 +85,3 @@ def _make_card(collection: Collection, name: str, verdict: str) -> Card:
     Image.fromarray(shrink(picture.pixels, SIDE)).save(file, "WEBP", quality=80)
     source = "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
     return Card(name, source, f"{picture.size[0]} × {picture.size[1]}, {record.bytes:,} bytes", verdict)
-
-
-def _digest(text: str) -> str:
-    """The hash by which the page's content security policy allows this style and no other."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

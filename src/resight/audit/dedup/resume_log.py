@@ -4,7 +4,6 @@ One line of JSON per batch, written when the batch is done: the number of candid
 of other candidates is started over, and a truncated last line is dropped.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 from resight.audit.dedup.candidates import Candidates
 from resight.audit.dedup.verify import Finding, Registration
 from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint
 
 
 @dataclass
@@ -24,7 +24,7 @@ class ResumeLog:
 
     @classmethod
     def open(cls, path: Path, candidates: Candidates, *ids: Sequence[str]) -> "ResumeLog":
-        key = hashlib.sha256(repr(ids).encode() + candidates.rows.tobytes() + candidates.mirrored.tobytes()).hexdigest()
+        key = fingerprint(repr(ids).encode() + candidates.rows.tobytes() + candidates.mirrored.tobytes())
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         log = cls(path, 0, [])
         if lines[:1] == [json.dumps({"candidates": key})]:

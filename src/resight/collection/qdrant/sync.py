@@ -10,7 +10,6 @@ it was made from: an export that is run again sends what is new or has changed, 
 "writing" before the first change and "complete" after the last.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from resight.collection.qdrant.export_plan import (
 from resight.collection.qdrant.payload_filters import find_kind, list_fields, make_fields
 from resight.collection.view import View
 from resight.errors import CollectionError, SpaceMismatch
+from resight.files.fingerprint import fingerprint
 from resight.index.qdrant_backend.backend import Backend, Payload, Point, VectorLayout, batch_points
 from resight.search.locate_boxes import split
 from resight.store import ImageRecord
@@ -79,7 +79,7 @@ def read_record(payload: Payload) -> ImageRecord:
 def take_print(record: ImageRecord) -> str:
     """Of all that an export says of an image, its descriptors included: they follow from file and box."""
     told = [record.sha256, str(record.path), record.size, sorted(record.attributes.items())]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    return fingerprint(json.dumps(told), 16)
 
 
 def _read(view: View, branch: int | None, ids: Sequence[str]) -> Iterator[Descriptors | None]:

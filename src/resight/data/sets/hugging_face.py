@@ -12,7 +12,6 @@ none. A ClassLabel gives its names instead of its numbers. If both splits are th
 ignored in its own ranking.
 """
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from resight.data.image_cache import write_images
 from resight.data.sets import Published
 from resight.errors import ManifestError
 from resight.files import cache_folder
+from resight.files.fingerprint import fingerprint
 from resight.types import Dataset, ImageRef, Judgement
 
 ENDINGS = {b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"GIF8": "gif", b"BM": "bmp", b"II*\0": "tif", b"MM\0*": "tif"}
@@ -181,7 +181,7 @@ def _refer(row: Mapping[str, Any], name: str, config: Config, root: Path, folder
 
 def _store(data: bytes, folder: Path) -> Path:
     """The file with these bytes, written unless it exists already."""
-    digest = hashlib.sha256(data).hexdigest()
+    digest = fingerprint(data)
     ending = next((ending for start, ending in ENDINGS.items() if data.startswith(start)), "img")
     path = folder / digest[:2] / f"{digest}.{'webp' if data[8:12] == b'WEBP' else ending}"
     if not (path.is_file() and path.stat().st_size == len(data)):

@@ -7,7 +7,6 @@ leave out squeeze-and-excitation. Blocks count from 0; lite0 has 16, lite1 and l
 read by the same reader, which runs nothing that a file says.
 """
 
-import hashlib
 import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from resight.encode.onnx_graph import start
 from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, choose_size, prepare
 from resight.encode.torch_file import Arrays
 from resight.errors import MissingExtra, RecipeError
+from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Features, Picture
 
@@ -78,7 +78,7 @@ class EfficientNetLite:
         self.max_side: int | None = REACH * config.size
         self.fingerprint = (
             f"efficientnet_lite({config.variant}, block={config.block}, size={config.size}, fit={config.fit}, "
-            f"weights={hashlib.sha256(path.read_bytes()).hexdigest()[:8]})"
+            f"weights={fingerprint_file(path, 8)})"
         )
         self._config = config
         self._session = start(graph, config.threads, path.name)

@@ -4,8 +4,6 @@ The page stands alone: pictures are data: URIs, it asks nothing of any server, a
 adds sorting and filtering. Without records it shows the table, its charts and its notes.
 """
 
-import base64
-import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -28,6 +26,7 @@ from resight.evaluate.table import NOT_MEASURED, Mark, Table, explain_absent, sp
 from resight.explain.map import SCRIPT as MAP_SCRIPT
 from resight.explain.map import STYLE as MAP_STYLE
 from resight.explain.tiles import Tiles
+from resight.files.fingerprint import csp_hash
 
 TAGS: dict[Mark | None, str] = {"best": "strong", "second": "u", None: ""}
 MOST_TILES = 6
@@ -78,7 +77,7 @@ def render(
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"digest": _digest, "cell": _mark_up}
+    environment.filters |= {"digest": csp_hash, "cell": _mark_up}
     environment.globals["split_figure"] = split_figure
     template = environment.from_string(
         (resources.files(__package__) / "evaluation_page.html").read_text(encoding="utf-8")
@@ -207,8 +206,3 @@ def _mark_up(cell: str, mark: Mark | None) -> Markup:
 
 def _sortable(value: float) -> float:
     return -math.inf if math.isnan(value) else value
-
-
-def _digest(text: str) -> str:
-    """The source expression by which the page's policy lets this very script run, and no other."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -4,7 +4,6 @@ It is written last, so a folder without it was never finished. A node that sees 
 fetches a file compares both.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -14,12 +13,12 @@ from pathlib import Path
 
 from resight.errors import CollectionError, VersionMismatch
 from resight.files.atomic import replace_atomic
+from resight.files.fingerprint import fingerprint, fingerprint_file
 from resight.types import Choice
 
 FILE = "shards.json"
 FORMAT = 1
 REBUILD = "remove the folder: the index is made again from the collection"
-PIECE = 1 << 22  # bytes read at a time
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Shard:
     def content(self) -> str:
         """The same for the same files, wherever they lie."""
         text = json.dumps([asdict(file) for file in self.files])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return fingerprint(text, 32)
 
     @property
     def size(self) -> int:
@@ -62,16 +61,10 @@ def locate_shard(folder: Path, number: int) -> Path:
 def describe_shard(folder: Path, images: int) -> Shard:
     """Of the files that lie in a shard's own folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    files = (ShardFile(path.relative_to(folder).as_posix(), path.stat().st_size, digest_file(path)) for path in paths)
+    files = (
+        ShardFile(path.relative_to(folder).as_posix(), path.stat().st_size, fingerprint_file(path)) for path in paths
+    )
     return Shard(images, tuple(files))
-
-
-def digest_file(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
@@ -124,7 +117,7 @@ def compare_files(folder: Path, files: Iterable[ShardFile]) -> None:
     """By all that is in them."""
     for file in files:
         try:
-            found = f"sha256 {digest_file(folder / file.name)}"
+            found = f"sha256 {fingerprint_file(folder / file.name)}"
         except OSError as error:
             found = str(error)
         if found != f"sha256 {file.sha256}":
