@@ -22,9 +22,10 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import normalize
 
+from resight.boxes import iou
 from resight.encode.backbones import cider
 from resight.encode.networks.cider.network import CiderNetwork
-from resight.encode.regions import cover, measure_overlap
+from resight.encode.regions import whole_image
 from resight.train.losses import arcface
 from resight.types import FloatArray
 
@@ -71,7 +72,7 @@ def main() -> None:
     torch.set_num_threads(1)
     things = [paint(np.random.default_rng(1000 + number), 64, 14, 6.0, 0.5) for number in range(CLASSES)]
     unseen = draw_scenes(things, np.random.default_rng(10**6 + asked.seed), UNSEEN, asked.side)
-    whole = measure_overlap(cover((asked.side, asked.side)), unseen.boxes).mean()
+    whole = iou(whole_image((asked.side, asked.side)), unseen.boxes).mean()
     print(f"the whole scene as the box: IoU {whole:.3f}")
     results = []
     for name in asked.variants.split(","):
@@ -119,7 +120,7 @@ def judge_boxes(network: CiderNetwork, scenes: Scenes) -> tuple[float, float, fl
     side = scenes.planes.shape[-1]
     surest, best = [], []
     for found, true in zip(network.eval().locate(scenes.planes), scenes.boxes, strict=True):
-        overlaps = measure_overlap(found.boxes if len(found.boxes) else cover((side, side)), true[None])[:, 0]
+        overlaps = iou(found.boxes if len(found.boxes) else whole_image((side, side)), true[None])
         surest.append(overlaps[0])
         best.append(overlaps.max())
     return float(np.mean(surest)), float(np.mean(best)), float(np.mean(np.array(surest) > 0.5))

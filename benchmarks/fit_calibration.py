@@ -66,7 +66,7 @@ def choose_signals(name: str, samples: Samples) -> list[list[str]]:
 
 
 def name_spaces(collection: Collection) -> dict[str, str]:
-    return {part.name: collection.description.spaces[part.branch] for part in collection.pipeline.shortlisters}
+    return {part.name: collection.metadata.spaces[part.branch] for part in collection.view().pipeline.shortlisters}
 
 
 def load_photos() -> Iterator[Photo]:

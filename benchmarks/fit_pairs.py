@@ -22,7 +22,7 @@ from fit_calibration import Photo, load_photos, show_flat, show_place
 from resight.audit.dedup.branches import choose_branches
 from resight.audit.dedup.candidates import Depth, find_candidates
 from resight.audit.dedup.grey_thumbnails import Side, make_thumbnails, outline_of
-from resight.audit.dedup.pairs import FITTED, list_signals, tell_kind
+from resight.audit.dedup.pairs import FITTED, list_signals, classify
 from resight.audit.dedup.verify import Finding, examine
 from resight.collection import open_collection
 from resight.search import calibration
@@ -117,7 +117,7 @@ def report(name: str, samples: list[tuple[Finding, bool]], fitted: calibration.C
     )
     for finding, _ in sorted((one for one in samples if not one[1]), key=lambda one: -one[0].inliers)[:10]:
         print("  other:", finding.inliers, "inliers, agreement", round(finding.registration.agreement, 2))
-    kinds = [tell_kind(finding) for finding, same in samples if same]
+    kinds = [classify(finding) for finding, same in samples if same]
     print("kinds of the same:", {kind: kinds.count(kind) for kind in set(kinds)})
     for low, high in zip((0, 0.1, 0.5, 0.9, 0.99), (0.1, 0.5, 0.9, 0.99, 1.01), strict=True):
         inside = (chances >= low) & (chances < high)

@@ -50,7 +50,7 @@ def main() -> None:
 def measure_positions(preset: str, dataset: Dataset) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as scratch:
         collection = make_collection(Path(scratch), preset, dataset)
-        positions = collection.positions()
+        positions = collection.view().positions()
         walk = [rank(collection, ref) for ref in dataset.queries]
         ids = frozenset(ref.id for ref in dataset.database)
         others = [rank(collection, ref, ids - {ref.id}) for ref in dataset.database]
@@ -114,7 +114,7 @@ def make_collection(folder: Path, preset: str, dataset: Dataset) -> Collection:
 
 
 def rank(collection: Collection, ref: ImageRef, allowed: frozenset[str] | None = None) -> Ranking:
-    return search(collection.encode_query(ref), collection.pipeline, len(collection), allowed, by_tokens=0)
+    return search(collection.encode_query(ref), collection.view().pipeline, len(collection), allowed, by_tokens=0)
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ def fingerprint(collection: Collection) -> str:
     ids = sorted(record.id for record in collection.records())
     for record in collection.records(ids):
         digest.update(repr(record).encode())
-    for branch in range(len(collection.description.spaces)):
+    for branch in range(len(collection.metadata.spaces)):
         for rows in collection.descriptors(branch, ids):
             for part in ("vectors", "owners", "boxes", "weights", "points", "words", "seeds"):
                 array = getattr(rows, part)

@@ -41,9 +41,9 @@ def main() -> None:
     collection = open_collection(options.folder, recipe)
     picture, rows = encode_one(collection)
     written = clock(lambda: write(collection, rows, options.images))
-    built = clock(lambda: collection.searcher(0))
+    built = clock(lambda: collection.view().searcher(0))
     query = Query("query", picture.size, (0, 0, *picture.size), rows)
-    asked = min(clock(lambda: collection.searcher(0).search(query.descriptors[0], 100)) for _ in range(QUERIES))
+    asked = min(clock(lambda: collection.view().searcher(0).search(query.descriptors[0], 100)) for _ in range(QUERIES))
     found = {
         "images": options.images,
         "store_bytes": (options.images * rates.store_bytes, count_bytes(options.folder / "images.lance")),

@@ -27,7 +27,7 @@ from resight.encode.feature_cache import FeatureCache
 from resight.evaluate.evaluate import run
 from resight.evaluate.statistics.tests import paired_interval, randomisation_test
 from resight.train.fit_head import Check, Settings
-from resight.train.train_head import train_folder
+from resight.train.train_head import train_head
 from resight.types import Branch, Choice, Recipe
 
 ALL = Choice("tokens", {"selection": "all"})
@@ -90,7 +90,7 @@ def choose_frozen(given: argparse.Namespace) -> None:
 
 def train(given: argparse.Namespace) -> None:
     base = given.base or read(given.folder / "frozen.json")["best"]
-    trained = train_folder(
+    trained = train_head(
         given.folder / "train",
         given.folder / "trained",
         build(*ENCODERS[base]),
@@ -99,7 +99,7 @@ def train(given: argparse.Namespace) -> None:
         chance=randomisation_test,
         settings=Settings(minutes=given.minutes),
         cache=open_cache(given.folder),
-        tell=say,
+        on_check=say,
     )
     print(f"things {trained.things}, {trained.images} images; encoding {trained.encoding_seconds:.0f} s, "
           f"training {trained.training_seconds:.0f} s\n{trained.verdict}")  # fmt: skip

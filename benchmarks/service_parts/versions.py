@@ -24,13 +24,13 @@ VERSIONS, EACH = 8, 6
 def count_equal(folder: Path, queries: Sequence[tuple[str, bytes]], asked: Sequence[Asked]) -> tuple[int, int]:
     """How many of the answers that were compared are the library's, and how many were compared."""
     opened = open_collection(folder, must_exist=True)
-    encoding = Encoding(opened.recipe.branches, opened.description.spaces, None, str(folder))
+    encoding = Encoding(opened.recipe.branches, opened.metadata.spaces, None, str(folder))
     answered = [one for one in asked if one.status == 200]
     found = sorted({one.answer["version"] for one in answered})
     equal = compared = 0
     for version in found[:: max(1, len(found) // VERSIONS)][:VERSIONS]:
         with tempfile.TemporaryDirectory() as scratch:
-            indexes = IndexCache(Path(scratch), opened.description.spaces)
+            indexes = IndexCache(Path(scratch), opened.metadata.spaces)
             reader = take_snapshot(folder, version)
             view = View(reader, opened.recipe, encoding, indexes, folder / "calibration.json")
             for one in [one for one in answered if one.answer["version"] == version][:EACH]:

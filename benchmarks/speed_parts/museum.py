@@ -44,7 +44,7 @@ def measure_queries(collection: Collection, dataset: Dataset, count: int) -> Par
     queries = queries[:: max(len(queries) // count, 1)][:count]
     images = load_all(collection)
     collection.search(queries[0], k=1)  # opens the index and warms the caches of both sides
-    stages = collection.pipeline
+    stages = collection.view().pipeline
     ours: list[float] = []
     short: list[float] = []
     whole: list[float] = []

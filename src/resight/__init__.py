@@ -14,15 +14,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from resight.collection import AddReport, Answer, Collection
+    from resight.collection import Collection
     from resight.collection import open_collection as open
+    from resight.collection.add import AddReport
+    from resight.collection.answer import Answer
     from resight.errors import ResightError
     from resight.recipe import load as load_recipe
     from resight.types import Box, Evidence, Hit, ImageRef, Match, Recipe
 
 _HOMES = {
-    "AddReport": ("resight.collection", "AddReport"),
-    "Answer": ("resight.collection", "Answer"),
+    "AddReport": ("resight.collection.add", "AddReport"),
+    "Answer": ("resight.collection.answer", "Answer"),
     "Box": ("resight.types", "Box"),
     "Collection": ("resight.collection", "Collection"),
     "Evidence": ("resight.types", "Evidence"),

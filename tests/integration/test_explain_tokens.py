@@ -9,7 +9,8 @@ from support.running import run
 from support.scenes import draw_scene, write_jpeg, write_scenes
 
 import resight
-from resight.collection import Answer, Collection
+from resight.collection import Collection
+from resight.collection.answer import Answer
 from resight.data import image_files
 from resight.types import ImageRef
 

@@ -72,11 +72,11 @@ def test_killed_three_times_and_resumed_it_is_the_collection_that_it_would_have_
 
 def check_equal(first: resight.Collection, second: resight.Collection) -> None:
     """The same ids, the same metadata, and the same bytes in every row of every branch."""
-    assert first.description.spaces == second.description.spaces
+    assert first.metadata.spaces == second.metadata.spaces
     ids = sorted(record.id for record in second.records())
     assert sorted(record.id for record in first.records()) == ids
     assert list(first.records(ids)) == list(second.records(ids))
-    for branch in range(len(first.description.spaces)):
+    for branch in range(len(first.metadata.spaces)):
         for rows, others in zip(first.descriptors(branch, ids), second.descriptors(branch, ids), strict=True):
             assert rows.ids == others.ids
             for part in ("vectors", "owners", "boxes", "weights", "points", "words"):

@@ -122,7 +122,7 @@ def count_the_same(exact: resight.Collection, rough: resight.Collection, k: int)
         (query,) = exact.descriptors(0, [name])
         answers = []
         for photos in (exact, rough):
-            found = photos.pipeline.shortlisters[0].searcher.search(query, IMAGES)
+            found = photos.view().pipeline.shortlisters[0].searcher.search(query, IMAGES)
             answers.append([other for other in found.ids if other != name][:k])
         same += answers[0] == answers[1]
     return same

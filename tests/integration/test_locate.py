@@ -8,7 +8,7 @@ from support.scenes import draw_scene, look_at, write_jpeg
 
 import resight
 from resight.collection import open_collection
-from resight.collection.attributes import follow_order
+from resight.collection.geo import follow_order
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +54,11 @@ def test_an_answer_has_the_position_and_a_query_its_own(indexed: Path, view: Pat
 
 def test_positions_follow_the_state_of_the_collection(own: Path):
     photos = open_collection(own)
-    before = photos.positions()
+    before = photos.view().positions()
     assert before.ids == tuple(f"scene_{number:02}.jpg" for number in range(12))
-    assert photos.positions() is before
+    assert photos.view().positions() is before
     photos.delete("scene_00.jpg")
-    assert len(photos.positions()) == 11
+    assert len(photos.view().positions()) == 11
 
 
 def test_the_oracle_keeps_what_is_near_and_b_keeps_a_sure_answer(indexed: Path, scenes: Path, view: Path):

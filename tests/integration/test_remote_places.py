@@ -135,9 +135,9 @@ def test_what_one_machine_learns_another_reads(s3: Any, tmp_path: Path, monkeypa
     first.calibrate(Calibration(-1.0, {"inliers": 0.5}))
     monkeypatch.setenv("RESIGHT_CACHE", str(tmp_path / "elsewhere"))
     second = resight.open(place)
-    assert second.home != first.home
-    assert (second.home / "files").is_dir()
-    assert second.view() and json.loads((second.home / "calibration.json").read_text())[0]["bias"] == -1.0
+    assert second.local_folder != first.local_folder
+    assert (second.local_folder / "files").is_dir()
+    assert second.view() and json.loads((second.local_folder / "calibration.json").read_text())[0]["bias"] == -1.0
     (tmp_path / "q.png").write_bytes(encode(1))
     assert second.search(tmp_path / "q.png", k=1)[0].id == "1/1.png"
 

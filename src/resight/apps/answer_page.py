@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.collection import Answer
+from resight.collection.answer import Answer
 from resight.data import image_files
 from resight.errors import ImageError
 from resight.explain.search_page import THUMBNAIL, HitView, QueryView, Section

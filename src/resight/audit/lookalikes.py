@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from resight.audit.dedup.branches import choose_branches, pool, pool_rows
-from resight.collection import Collection, Image
+from resight.collection import Collection
 from resight.collection.encode import read_query
 from resight.errors import RecipeError
-from resight.search.request import SearchRequest
+from resight.search.request import Image, SearchRequest
 from resight.store import ImageRecord
 from resight.types import FloatArray, Picture
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from resight.audit.dedup.branches import require_same_spaces
-from resight.collection import Collection, View
+from resight.collection import Collection
+from resight.collection.view import View
 from resight.data.image_files import reason
 from resight.errors import BoxError, CollectionError, ImageError, InputError, SpaceMismatch
 from resight.files.atomic import write_atomic

@@ -1,76 +1,21 @@
-"""Where images were taken: stored attributes → Positions, and frames of a video → an estimate or an image for each.
+"""The attributes of all images of one state: filters → ids, a summary to filter by, and positions.
 
-The attributes of all images of one state, held for filters: conditions → ids, and what there is to filter by.
-
-Read once; of a later state only what has changed is read again. Values lie in columns, made for the names that are
-asked for.
+In: a state of the store. Out: an AttributeTable. It is read once; the table of a later state reads only the images that
+have changed. Values lie in columns, one per attribute, made when a filter first names it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from resight.geodesy import find_number, find_position
-from resight.search import sequences, tracking
-from resight.store import ImageRecord
-from resight.types import Attribute, PositionEstimate, Positions, Ranking
-
-if TYPE_CHECKING:
-    from resight.collection import Collection, Image
-import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from resight.search.filters import Circle, Filter, make_column, make_places
-from resight.store import Reader
-
-DEPTH = 1000  # images that a frame is looked for among, where only their order is known
-
-
-def read_positions(records: Iterable[ImageRecord]) -> Positions:
-    return gather_positions((record.id, record.attributes) for record in records)
-
-
-def gather_positions(images: Iterable[tuple[str, Mapping[str, Attribute]]]) -> Positions:
-    """Of the images whose lat and lon are numbers that lie on the Earth; heading where a number is known."""
-    ids: list[str] = []
-    places: list[list[float]] = []
-    for name, attributes in images:
-        if (position := find_position(attributes)) is not None:
-            heading = find_number(attributes, "heading")
-            ids.append(name)
-            places.append([*position, np.nan if heading is None else heading])
-    lats, lons, headings = np.array(places, np.float64).reshape(-1, 3).T
-    return Positions(tuple(ids), lats, lons, headings)
-
-
-def follow_positions(
-    collection: "Collection", frames: Iterable["Image"], config: tracking.Config | None = None
-) -> Iterator[PositionEstimate | None]:
-    """Where each frame was taken, given those before it; None where nothing is known of its candidates."""
-    rankings = (collection.ask(frame, 1).ranking for frame in frames)
-    return tracking.track(rankings, collection.positions(), config)
-
-
-def follow_order(
-    collection: "Collection", frames: Iterable["Image"], config: sequences.Config | None = None
-) -> Iterator[Ranking]:
-    """Which image each frame shows, given those before it and the order in which the images were taken.
-
-    The order is that of the attributes `sequence` and `frame`, and of ids where these are not known.
-    """
-    order = [record.id for record in sorted(collection.records(), key=_sort_key)]
-    depth = min(len(order), DEPTH) or 1
-    return sequences.match_sequences((collection.ask(frame, depth).ranking for frame in frames), order, config)
-
-
-def _sort_key(record: ImageRecord) -> tuple[str, float, str]:
-    attributes = record.attributes
-    return str(attributes.get("sequence", "")), find_number(attributes, "frame") or 0.0, record.id
-
+from resight.search.filters import Circle, Filter, make_column, make_position_column
+from resight.store import ImageRecord, Reader
+from resight.types import Attribute, Positions
 
 NAMES, VALUES = 50, 50  # told at most
 Kind = Literal["number", "text", "boolean"]
@@ -126,7 +71,7 @@ class AttributeTable:
     def _meet(self, condition: Filter) -> Any:
         rows = self._rows.values()
         if isinstance(condition, Circle):
-            return self._once("places", lambda: make_places(rows)).meet(condition)
+            return self._once("position column", lambda: make_position_column(rows)).meet(condition)
         name = condition.name
         return self._once(f"column {name}", lambda: make_column(rows, name)).meet(condition)
 
@@ -155,3 +100,20 @@ def _summarise(name: str, held: Sequence[Attribute]) -> AttributeSummary:
     if len(known) < len(held):
         return AttributeSummary(name, "text", len(held), values=values)
     return AttributeSummary(name, "number", len(held), min(known), max(known), values)
+
+
+def read_positions(records: Iterable[ImageRecord]) -> Positions:
+    return gather_positions((record.id, record.attributes) for record in records)
+
+
+def gather_positions(images: Iterable[tuple[str, Mapping[str, Attribute]]]) -> Positions:
+    """Of the images whose lat and lon are numbers that lie on the Earth; heading where a number is known."""
+    ids: list[str] = []
+    found: list[list[float]] = []
+    for name, attributes in images:
+        if (position := find_position(attributes)) is not None:
+            heading = find_number(attributes, "heading")
+            ids.append(name)
+            found.append([*position, np.nan if heading is None else heading])
+    lats, lons, headings = np.array(found, np.float64).reshape(-1, 3).T
+    return Positions(tuple(ids), lats, lons, headings)

@@ -7,16 +7,19 @@ from its file, which must be unchanged.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from resight.collection.add import ReadImage
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.feature_cache import FeatureCache
 from resight.encode.query import Encoders
 from resight.errors import CollectionError, ImageError
-from resight.search.request import Image, StoredImage
 from resight.store import ImageRecord, Reader
 from resight.types import Box, Branch, Descriptors, ImageRef, Picture, Query
+
+if TYPE_CHECKING:
+    from resight.collection.add import ReadImage
+    from resight.search.request import Image, StoredImage
 
 
 class Encoding(Encoders):
@@ -28,14 +31,14 @@ class Encoding(Encoders):
         spaces: Sequence[str],
         cache: FeatureCache | None,
         owner: str,
-        read: ReadImage = image_files.read,
+        read: "ReadImage" = image_files.read,
         networks: Mapping[str, Backbone] | None = None,
     ) -> None:
         """`read` decodes image files: those of queries, and those of stored images; `networks`: see Encoder."""
         super().__init__(branches, spaces, cache, owner, networks)
         self.read = read
 
-    def encode_query(self, image: Image, box: Box | None = None) -> Query:
+    def encode_query(self, image: "Image", box: Box | None = None) -> Query:
         return super().encode_query(read_query(image, None if box else self.query_side, self.read), box)
 
     def look_at(self, record: ImageRecord, region: Box | None) -> Descriptors | None:
@@ -53,14 +56,14 @@ class Encoding(Encoders):
         return self.encode_patches(picture, box) if picture.sha256 == record.sha256 else None
 
 
-def read_query(image: Image, max_side: int | None, read: ReadImage = image_files.read) -> Picture:
+def read_query(image: "Image", max_side: int | None, read: "ReadImage" = image_files.read) -> Picture:
     if isinstance(image, Picture):
         return image
     ref = image if isinstance(image, ImageRef) else ImageRef(Path(image).name, Path(image))
     return read(ref, None if ref.box else max_side)
 
 
-def query_by_id(reader: Reader, image: StoredImage, encoding: Encoding, box: Box | None = None) -> Query:
+def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: Box | None = None) -> Query:
     (record,) = reader.metadata([image.id])
     if box is None and (image.rows_only or encoding.stored_rows_are_queries):
         stored = tuple(next(reader.descriptors(branch, [record.id])) for branch in range(len(reader.layout)))

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from resight.data.folder_walk import walk
 from resight.data.image_files import SUFFIXES
-from resight.data.sets import manifest
 from resight.encode.extract import gather
 from resight.errors import InputError
 from resight.files import remote
@@ -62,6 +61,8 @@ def list_images(sources: Sequence[Source | ImageList]) -> list[ImageList]:
 
 def _find_images(path: Path) -> Iterator[ImageRef | Skipped]:
     if path.suffix.lower() in MANIFESTS and (remote.is_remote(path) or path.is_file()):
+        from resight.data.sets import manifest
+
         return manifest.refs(path)
     return walk(path)
 

@@ -20,7 +20,6 @@ A process that is about to open a segment which another one removes looks again;
 import atexit
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -32,9 +31,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight import index as indexes
-from resight.collection.build_pipeline import LOCAL, spread
+from resight.collection import LOCAL
 from resight.errors import ClusterError, MissingExtra, RecipeError, ResightError, StorageError
 from resight.files.atomic import replace_atomic
+from resight.files.fingerprint import fingerprint
 from resight.index import Chunks, Divisible, Index, Learner, Searcher
 from resight.index._segments import Segment, join
 from resight.store import ImageRecord, Reader
@@ -140,7 +140,7 @@ def read_contents(reader: Reader, names: Sequence[str]) -> Contents:
 
 
 def take_print(record: ImageRecord) -> str:
-    return hashlib.sha256(f"{record.sha256} {record.ref.box}".encode()).hexdigest()[:16]
+    return fingerprint(f"{record.sha256} {record.ref.box}", 16)
 
 
 def write_contents(contents: Contents, folder: Path) -> None:
@@ -154,7 +154,7 @@ def load_contents(folder: Path) -> Contents:
 
 
 def hash_contents(contents: Contents) -> str:
-    return hashlib.sha256(json.dumps(sorted(contents.prints.items())).encode()).hexdigest()[:8]
+    return fingerprint(json.dumps(sorted(contents.prints.items())), 8)
 
 
 ABANDONED = 24 * 3600  # seconds
@@ -175,7 +175,7 @@ class IndexCache:
 
     def open(self, choice: Choice, reader: Reader, branch: int, *, whole: bool = False) -> Searcher:
         """The index of one branch at one state, `whole` in one piece; what is missing of it is made first."""
-        plugin, prefix = self._find_plugin(choice if whole else spread(choice, self._engine), branch)
+        plugin, prefix = self._find_plugin(choice if whole else self._choose_index(choice), branch)
         in_parts = not whole and isinstance(plugin, Divisible) and plugin.divisible
         known: dict[Path, Share] = {}
         with self._lock:
@@ -199,7 +199,7 @@ class IndexCache:
 
     def merge(self, choice: Choice, reader: Reader, branch: int) -> None:
         """Put the parts of an index together; it can be opened and searched meanwhile."""
-        plugin, prefix = self._find_plugin(spread(choice, self._engine), branch)
+        plugin, prefix = self._find_plugin(self._choose_index(choice), branch)
         with self._lock:
             shares = cover(self._find_shares(plugin, prefix, reader, {}).values(), len(reader))
         gap = find_gap(shares, reader, in_parts=False)
@@ -207,10 +207,18 @@ class IndexCache:
             self._build(plugin, reader, branch, gap, prefix)
         self.open(choice, reader, branch)
 
+    def _choose_index(self, choice: Choice) -> Choice:
+        """The index that the engine keeps for `choice`."""
+        if self._engine == LOCAL:
+            return choice
+        from resight.collection.engine import spread
+
+        return spread(choice, self._engine)
+
     def _find_plugin(self, choice: Choice, branch: int) -> tuple[Index, str]:
         """With what the names of its segments begin with."""
         recipe = json.dumps([choice.name, sorted(choice.settings.items()), self.spaces[branch]], default=str)
-        prefix = f"{branch}-{choice.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:8]}-v"
+        prefix = f"{branch}-{choice.name}-{fingerprint(recipe, 8)}-v"
         return indexes.build(choice.name, **choice.settings), prefix
 
     def _find_shares(

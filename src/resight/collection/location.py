@@ -9,7 +9,6 @@ Lance's own commits guard the table, so one machine writes at a time.
 """
 
 import contextlib
-import hashlib
 import os
 from itertools import islice
 from pathlib import Path
@@ -17,16 +16,17 @@ from pathlib import Path
 from resight.errors import CollectionError, StorageError
 from resight.files import cache_folder, remote
 from resight.files.atomic import replace_atomic, write_atomic
+from resight.files.fingerprint import fingerprint
 
 
-def find_home(folder: Path) -> Path:
+def find_local_folder(folder: Path) -> Path:
     """The local folder of a collection: itself, or one in the cache (RESIGHT_CACHE, or the user's), which is made."""
     if not remote.is_remote(folder):
         return folder
     url = remote.to_url(folder)
     named = os.environ.get("RESIGHT_CACHE")
     home = (Path(named) if named else cache_folder()) / "collections"
-    home /= f"{folder.stem}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+    home /= f"{folder.stem}-{fingerprint(url, 12)}"
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -64,14 +64,14 @@ def write_file(folder: Path, name: str, data: bytes) -> None:
         raise _refuse(folder, "written to", error) from error
 
 
-def is_there(folder: Path, name: str) -> bool:
+def exists(folder: Path, name: str) -> bool:
     path = folder / name
     return path.exists() if not remote.is_remote(path) else remote.stat(path) is not None
 
 
 def fetch(folder: Path, name: str) -> Path:
     """Where on this machine a file is that is named by its content."""
-    copy = find_home(folder) / name
+    copy = find_local_folder(folder) / name
     if remote.is_remote(folder) and not copy.exists():
         with write_atomic(copy) as temporary:
             temporary.write_bytes(remote.read_bytes(folder / name))
@@ -80,9 +80,9 @@ def fetch(folder: Path, name: str) -> Path:
 
 def fetch_newest(folder: Path, name: str) -> Path:
     """Where on this machine a file is, if the collection has it, as it is now."""
-    copy = find_home(folder) / name
+    copy = find_local_folder(folder) / name
     if remote.is_remote(folder):
-        if is_there(folder, name):
+        if exists(folder, name):
             with write_atomic(copy) as temporary:
                 temporary.write_bytes(remote.read_bytes(folder / name))
         else:
@@ -90,7 +90,7 @@ def fetch_newest(folder: Path, name: str) -> Path:
     return copy
 
 
-def list_others(folder: Path, own: frozenset[str]) -> list[str]:
+def list_foreign_files(folder: Path, own: frozenset[str]) -> list[str]:
     """Names in a folder that is to become a collection, and that are not of one; the first few where it is remote."""
     if not remote.is_remote(folder):
         return sorted(entry.name for entry in folder.iterdir() if entry.name not in own) if folder.is_dir() else []

@@ -3,7 +3,6 @@
 {"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
 """
 
-import hashlib
 import json
 import shutil
 import typing
@@ -17,10 +16,10 @@ from typing import Any
 from resight import plugins
 from resight import recipe as recipes
 from resight.collection import location
-from resight.collection.renamed_plugins import rename_plugins
 from resight.encode import models
 from resight.errors import CollectionError, StorageError, VersionMismatch
 from resight.files.atomic import TEMPORARY
+from resight.files.fingerprint import fingerprint
 from resight.files.lock import NAME as LOCK
 from resight.files.lock import writer_lock
 from resight.files.remote import is_remote, to_url
@@ -32,17 +31,30 @@ FILES = "files"  # copies of code books and weights that the recipe names
 OWN = frozenset({FILE + TEMPORARY, FILES, LOCK, "images.lance"})
 FORMAT = 1
 READABLE = (1,)  # the last two formats, as soon as there are two
+INDEXES = {"late": "maxsim", "inverted": "asmk_inverted", "histogram": "bow_histogram"}
+RERANKERS = {"closer": "patch_refine", "local": "pair_transformer"}
+FUSIONS = {"standout": "robust_zscore"}
+REGIONS = {"joined": "union"}
+RENAMED: Mapping[str, Mapping[str, str]] = {  # key of a recipe → old name → new name
+    "index": INDEXES,
+    "inner": INDEXES,  # of ray_shards
+    "rerankers": RERANKERS,
+    "fusion": FUSIONS,
+    "regions": REGIONS,
+    "query_regions": REGIONS,
+    "sources": REGIONS,  # of union
+}
 
 
 @dataclass(frozen=True)
-class Description:
+class Metadata:
     recipe: Recipe
     spaces: tuple[str, ...]
     created: str
     format: int = FORMAT
 
 
-def read(folder: Path) -> Description:
+def read(folder: Path) -> Metadata:
     path = folder / FILE
     try:
         table: dict[str, Any] = json.loads(location.read_file(folder, FILE).decode("utf-8"))
@@ -65,27 +77,27 @@ def read(folder: Path) -> Description:
         )
     try:
         recipe = _locate(recipes.parse(rename_plugins(table["recipe"])), folder)
-        return Description(recipe, tuple(table["spaces"]), str(table["created"]), version)
+        return Metadata(recipe, tuple(table["spaces"]), str(table["created"]), version)
     except (KeyError, TypeError) as error:
         raise _damaged(path, error) from error
 
 
-def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Callable[[], object]) -> Description:
+def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Callable[[], object]) -> Metadata:
     """Make a collection: its store and its files first, its description last, so that it is whole or not there."""
     try:
         _refuse_others(folder)
         if not is_remote(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with writer_lock(location.find_home(folder)):
-            if location.is_there(folder, FILE):  # another process was faster
+        with writer_lock(location.find_local_folder(folder)):
+            if location.exists(folder, FILE):  # another process was faster
                 return read(folder)
             # What a process left that was killed while it made the collection. Elsewhere it may be another machine's
             # which is just making it, and an empty table of the same layout serves as well.
             for name in frozenset() if is_remote(folder) else OWN - {LOCK}:
                 shutil.rmtree(folder / name, ignore_errors=True)
             make_store()
-            description = Description(_adopt(recipe, folder), spaces, datetime.now(UTC).isoformat(timespec="seconds"))
-            _write(folder, description)
+            made = Metadata(_adopt(recipe, folder), spaces, datetime.now(UTC).isoformat(timespec="seconds"))
+            _write(folder, made)
             return read(folder)
     except OSError as error:
         raise StorageError(
@@ -98,7 +110,7 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
 
 def _refuse_others(folder: Path) -> None:
     """Before anything is written: a folder that holds something else is not ours to use."""
-    others = location.list_others(folder, OWN)
+    others = location.list_foreign_files(folder, OWN)
     if others:
         raise CollectionError(
             f"{to_url(folder)} is not a collection and not empty",
@@ -117,7 +129,7 @@ def _adopt(recipe: Recipe, folder: Path) -> Recipe:
         for name, value in choice.settings.items():
             if Path in (hints[name], *typing.get_args(hints[name])) and value is not None:
                 data = Path(value).read_bytes()
-                settings[name] = f"{FILES}/{hashlib.sha256(data).hexdigest()[:12]}{Path(value).suffix}"
+                settings[name] = f"{FILES}/{fingerprint(data, 12)}{Path(value).suffix}"
                 location.write_file(folder, settings[name], data)
         return replace(choice, settings=_change_parts(settings, keep))
 
@@ -161,12 +173,31 @@ def _holds_branches(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(isinstance(part, Mapping) and "encoder" in part for part in value)
 
 
-def _write(folder: Path, description: Description) -> None:
+def rename_plugins(table: Mapping[str, Any]) -> dict[str, Any]:
+    """`table` with every plug-in under its present name; tables inside it are searched, too."""
+    return {key: _rename(value, RENAMED.get(key, {})) for key, value in table.items()}
+
+
+def _rename(value: Any, names: Mapping[str, str]) -> Any:
+    """`value` is a plug-in by name, one with settings, or a list of these; anything else is left as it is."""
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, (list, tuple)):
+        return [_rename(item, names) for item in value]
+    if isinstance(value, Mapping):
+        found = rename_plugins(value)
+        if isinstance(found.get("name"), str):
+            found["name"] = names.get(found["name"], found["name"])
+        return found
+    return value
+
+
+def _write(folder: Path, made: Metadata) -> None:
     table = {
         "format": FORMAT,
-        "recipe": recipes.to_table(description.recipe),
-        "spaces": list(description.spaces),
-        "created": description.created,
+        "recipe": recipes.to_table(made.recipe),
+        "spaces": list(made.spaces),
+        "created": made.created,
         "made_by": f"resight {metadata.version('resight')}",
     }
     location.write_file(folder, FILE, f"{json.dumps(table, indent=1, default=str)}\n".encode())

@@ -1,7 +1,7 @@
-"""The same data set under other light: every image again with its L of CIE Lab × a factor, and each set measured.
+"""Quality under other light: every image again with its L of CIE Lab multiplied by a factor.
 
-In: a recipe, its data set and factors. Out: a Comparison with a row a factor, and quality against the factor. The
-copies are PNG files, upright and whole, in a folder that is gone afterwards; those of factor 1 are the originals.
+In: a recipe, its data set and factors. Out: an Evaluation with a row per factor and a chart of quality against the
+factor. The copies are PNG files, upright and whole, in a temporary folder; factor 1 uses the original files.
 """
 
 import os
@@ -20,62 +20,57 @@ from resight.collection.add import Progress
 from resight.data import image_files
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import ImageError, InputError
-from resight.evaluate.comparison import Comparison, Fact, Row, average, choose_metric
-from resight.evaluate.evaluate import Extras, Way, load_dataset, measure, prepare
-from resight.evaluate.pages.charts import Chart, Line
-from resight.evaluate.results import RunResult
+from resight.evaluate.evaluation import Evaluation, Fact, Row, choose_metric
+from resight.evaluate.measure import Extras, SearchVariant, measure, prepare
+from resight.evaluate.summary import summarise
+from resight.evaluate.table import Chart, Line
 from resight.types import Dataset, ImageRef, Recipe
 
-USUAL = (0.2, 0.6, 1.0, 1.4, 1.8)
+FACTORS = (0.2, 0.6, 1.0, 1.4, 1.8)
 
 
-def relight(
+def sweep_brightness(
     recipe: Recipe,
-    root: Path,
-    factors: Sequence[float] = USUAL,
+    dataset: Dataset,
+    factors: Sequence[float] = FACTORS,
     *,
     metric: str = "",
     cache: FeatureCache | None = None,
     by: str = "set",
     progress: Progress | None = None,
-    tell: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
     extras: Extras | None = None,
-) -> Comparison:
-    """Measure the recipe once for each factor; differences are to factor 1, or to the nearest."""
-    judged = choose_metric(recipe, metric)
+) -> Evaluation:
+    """Measure the recipe once per factor; differences are to factor 1, or to the nearest."""
+    difference_metric = choose_metric(recipe, metric)
     chosen = sorted(set(factors))
-    if not chosen or chosen[0] < 0:
-        raise InputError(
-            "no such light", expected="factors of 0 or more", actual=str(list(factors)), fix="e.g. 0.2,0.6,1,1.4,1.8"
-        )
-    dataset = load_dataset(recipe, root)
-    results: list[RunResult] = []
+    check_factors(factors)
+    rows: list[Row] = []
     for factor in chosen:
-        if tell:
-            tell(f"evaluating with L × {factor:g}")
+        if report:
+            report(f"evaluating with L × {factor:g}")
         with tempfile.TemporaryDirectory(prefix="resight-light-") as scratch:
-            lit = change_light(dataset, factor, Path(scratch))
-            with prepare(recipe, lit, cache=cache, progress=progress) as bench:
-                results += measure(bench, [Way(recipe, bench.collection.pipeline)], by, progress, extras)
+            lit = change_brightness(dataset, factor, Path(scratch))
+            with prepare(recipe, lit, cache=cache, progress=progress) as encoded:
+                variants = [SearchVariant(recipe, encoded.collection.view().pipeline)]
+                (result,) = measure(encoded, variants, by, progress, extras)
+        rows.append(Row(f"L × {factor:g}", summarise(result), {"factor": Fact(factor, f"{factor:g}")}))
+    first = rows[0].summary
     reference = min(range(len(chosen)), key=lambda number: abs(chosen[number] - 1))
-    return Comparison(
-        title=f"{recipe.name}: {results[0].dataset}, {results[0].database:,} images, under other light",
+    return Evaluation(
+        title=f"{recipe.name}: {first.dataset}, {first.database:,} images, under other light",
         heading="light",
-        rows=tuple(
-            Row(f"L × {factor:g}", {"factor": Fact(factor, f"{factor:g}")}, result)
-            for factor, result in zip(chosen, results, strict=True)
-        ),
+        rows=tuple(rows),
         reference=reference,
-        metric=judged,
-        cells="interval",
-        notes=("factor: what L of CIE Lab was multiplied by in every image, queries too; L ends at 100",),
+        metric=difference_metric,
+        notes=("factor: multiplies L of CIE Lab in every image, queries too; L is at most 100",),
         charts=(
             Chart(
                 "Quality under other light",
                 "L of CIE Lab ×",
                 tuple(chosen),
                 tuple(f"{factor:g}" for factor in chosen),
-                tuple(Line(name, tuple(average(result, name) for result in results)) for name in results[0].metrics),
+                tuple(Line(name, tuple(row.summary.figures[name].mean for row in rows)) for name in first.figures),
                 chosen=reference,
             ),
         ),
@@ -83,8 +78,18 @@ def relight(
     )
 
 
-def change_light(dataset: Dataset, factor: float, folder: Path) -> Dataset:
-    """The data set with a re-rendered copy in `folder` in place of every image; one that cannot be read stays."""
+def check_factors(factors: Sequence[float]) -> None:
+    if not factors or min(factors) < 0:
+        raise InputError(
+            "no such brightness",
+            expected="factors of 0 or more",
+            actual=str(list(factors)),
+            fix="e.g. 0.2,0.6,1,1.4,1.8",
+        )
+
+
+def change_brightness(dataset: Dataset, factor: float, folder: Path) -> Dataset:
+    """The data set with a copy of every image in `folder`; images that cannot be read keep their path."""
     if factor == 1:
         return dataset
     refs = {ref.path: ref for ref in (*dataset.database, *dataset.queries)}
@@ -92,10 +97,10 @@ def change_light(dataset: Dataset, factor: float, folder: Path) -> Dataset:
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="light") as pool:
         made = set(pool.map(lambda path: _write(path, named[path], factor), refs))
 
-    def point(ref: ImageRef) -> ImageRef:
+    def redirect(ref: ImageRef) -> ImageRef:
         return replace(ref, path=named[ref.path]) if ref.path in made else ref
 
-    return replace(dataset, database=tuple(map(point, dataset.database)), queries=tuple(map(point, dataset.queries)))
+    return replace(dataset, database=tuple(map(redirect, dataset.database)), queries=tuple(map(redirect, dataset.queries)))
 
 
 def scale_lightness(pixels: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:
@@ -107,7 +112,7 @@ def scale_lightness(pixels: NDArray[np.uint8], factor: float) -> NDArray[np.uint
 
 
 def _write(path: Path, target: Path, factor: float) -> Path | None:
-    """The path, once its copy is there; None where it cannot be read, so that it is skipped as it would be."""
+    """The path, once its copy is written; None if it cannot be read: adding it will then skip and list it."""
     try:
         picture = image_files.read(ImageRef(path.name, path))
     except ImageError:

@@ -1,13 +1,8 @@
-"""What a collection is asked with, where two ways to answer are compared: images, or a sample of its own.
+"""How often the fast search of the index `maxsim` matches the exact one, measured on your own images.
 
-In: a collection, one of its branches, and queries or how many of its images. Out: rows of that branch, each with the id
-of the image where it is one of the collection, so that it can be left out of its own answer.
-
-How often the unproven answer of the index `maxsim` is the exact one, measured on one's own images.
-
-In: a collection, and queries or a sample of its own images. Out: the share of queries whose first r answers are the
-exact ones in the exact order, for r = 1 … k, and what the proof costs. An image of the collection that serves as a
-query is left out of both answers.
+In: a collection, and queries or a sample of its own images. Out: an ExactnessReport: the share of queries whose first
+r answers are the exact ones in the exact order, for r = 1 … k, and the cost of the proof. An image of the collection
+that serves as a query is left out of both answers.
 """
 
 import math
@@ -32,38 +27,13 @@ from resight.search.pipeline import choose_depth
 from resight.search.shortlist import Shortlister
 from resight.types import Descriptors, ImageRef, Skipped
 
-Question = tuple[Descriptors, str | None]
-
-
-def list_questions(
-    collection: Collection, branch: int, queries: Sequence[ImageList], sample: int, seed: int
-) -> Iterator[Question | Skipped]:
-    """Of `queries`; without any, of `sample` images of the collection that have rows."""
-    if queries:
-        refs = (ref for images in queries for ref in images)
-        return (ref if isinstance(ref, Skipped) else _encode(collection, branch, ref, None) for ref in refs)
-    ids = sorted(record.id for record in collection.records())
-    chosen = [ids[row] for row in np.random.default_rng(seed).permutation(len(ids))[:sample]]
-    if collection.recipe.branches[branch].regions is None:
-        stored = split(collection.descriptors(branch, chosen))
-        return ((image, image.ids[0]) for image in stored if len(image))
-    # stored are the rows of the regions, and a query is whole
-    return (_encode(collection, branch, record.ref, record.id) for record in collection.records(chosen))
-
-
-def _encode(collection: Collection, branch: int, ref: ImageRef, own: str | None) -> Question | Skipped:
-    try:
-        return collection.encode_query(ref).descriptors[branch], own
-    except (ImageError, BoxError) as error:
-        return Skipped(str(ref.path), image_files.reason(error, ref.path))
-
-
-DEVIATIONS = 1.959963984540054  # 95 % of a normal distribution lie within so many
+EncodedQuery = tuple[Descriptors, str | None]  # rows, and the id of the image if the collection has it
+DEVIATIONS = 1.959963984540054  # standard deviations around the mean that hold 95 % of a normal distribution
 
 
 @dataclass(frozen=True)
 class Share:
-    """So many queries have the exact answer down to `rank`."""
+    """The queries whose answer is exact down to `rank`."""
 
     rank: int
     same: int
@@ -74,24 +44,24 @@ class Share:
 
 @dataclass(frozen=True)
 class ExactnessReport:
-    branch: str  # what its score is called
-    way: str  # what gives the unproven answer
+    branch: str  # name of its score
+    way: str  # of the fast search
     images: int
     queries: int
-    depth: int  # of the shortlists that were timed
-    ranks: tuple[Share, ...]  # 1 … k; the last one is about the whole answer
+    depth: int  # of the timed shortlists
+    ranks: tuple[Share, ...]  # 1 … k; the last one is that of the whole answer
     proven_seconds: float  # median of a shortlist
     unproven_seconds: float
-    rescored: float  # median of the images that a proof scored in full precision
+    rescored: float  # median number of images that a proof scored in full precision
     most_rescored: int
     skipped: tuple[Skipped, ...]  # queries that cannot be read
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One query asked both ways."""
+class SearchPair:
+    """One query, searched exactly and fast."""
 
-    agreed: int  # ranks from the first on that hold the same image
+    agreed: int  # leading ranks with the same image
     rescored: int
     proven_seconds: float
     unproven_seconds: float
@@ -106,21 +76,21 @@ def measure_exactness(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ExactnessReport:
-    """queries: images, folders or manifests; without any, `sample` images of the collection take their place."""
+    """queries: images, folders or manifests; default: `sample` images of the collection."""
     part, searcher = find_late(collection)
-    depth = choose_depth(collection.pipeline, k)
+    depth = choose_depth(collection.view().pipeline, k)
     k = min(k, len(collection) - (0 if queries else 1))
     if k < 1 or sample < 1:
         raise InputError(
-            "there is nothing to compare",
+            "nothing to compare",
             expected="k and sample of 1 or more, and at least two images",
             actual=f"{len(collection)} images, k = {k}, sample = {sample}",
         )
     lists = list_images(queries) if queries else []
     total = sum(map(len, lists)) or min(sample, len(collection))
-    found: list[Comparison] = []
+    found: list[SearchPair] = []
     skipped: list[Skipped] = []
-    for done, query in enumerate(list_questions(collection, part.branch, lists, sample, seed), start=1):
+    for done, query in enumerate(list_queries(collection, part.branch, lists, sample, seed), start=1):
         if isinstance(query, Skipped):
             skipped.append(query)
         else:
@@ -129,7 +99,7 @@ def measure_exactness(
             progress(done, total)
     if not found:
         raise InputError(
-            "there is no query to measure with",
+            "no query to measure with",
             expected="at least one image that has tokens",
             actual=f"{len(skipped)} that cannot be read" if skipped else "none",
             fix="give others",
@@ -149,8 +119,24 @@ def measure_exactness(
     )
 
 
+def list_queries(
+    collection: Collection, branch: int, queries: Sequence[ImageList], sample: int, seed: int
+) -> Iterator[EncodedQuery | Skipped]:
+    """Encoded `queries`; default: `sample` images of the collection that have rows, each with its own id."""
+    if queries:
+        refs = (ref for images in queries for ref in images)
+        return (ref if isinstance(ref, Skipped) else _encode(collection, branch, ref, None) for ref in refs)
+    ids = sorted(record.id for record in collection.records())
+    chosen = [ids[row] for row in np.random.default_rng(seed).permutation(len(ids))[:sample]]
+    if collection.recipe.branches[branch].regions is None:
+        stored = split(collection.descriptors(branch, chosen))
+        return ((image, image.ids[0]) for image in stored if len(image))
+    # the collection stores rows of regions, while a query is the whole image
+    return (_encode(collection, branch, record.ref, record.id) for record in collection.records(chosen))
+
+
 def share(rank: int, same: int, total: int) -> Share:
-    """With the interval of E. B. Wilson (1927), which makes sense for 0 and for all, too."""
+    """With the interval of E. B. Wilson (1927), which is valid for 0 and for all, too."""
     rate, spread = same / total, DEVIATIONS**2 / total
     middle = (rate + spread / 2) / (1 + spread)
     half = DEVIATIONS / (1 + spread) * math.sqrt(rate * (1 - rate) / total + spread / (4 * total))
@@ -158,37 +144,44 @@ def share(rank: int, same: int, total: int) -> Share:
 
 
 def find_late(collection: Collection) -> tuple[Shortlister, LateSearcher]:
-    """The first branch that can answer with proof and without."""
-    parts = collection.pipeline.shortlisters
+    """The first branch whose index can search exactly and fast."""
+    parts = collection.view().pipeline.shortlisters
     for part in parts:
         searcher = part.searcher
         if isinstance(searcher, JoinedSearcher):
-            searcher = collection.searcher(part.branch, whole=True)
+            searcher = collection.view().searcher(part.branch, whole=True)
         if isinstance(searcher, LateSearcher):
             own = collection.recipe.branches[part.branch].index is not None
             _check(searcher, f"branches.{part.branch}.index" if own else "index")
             return part, searcher
     names = [(branch.index or collection.recipe.index).name for branch in collection.recipe.branches if branch.weight]
     raise RecipeError(
-        f"{collection.path} has no answer that could be proven",
+        f"{collection.path} has no index that can prove its answers",
         expected='a branch of tokens whose index is "maxsim"',
         actual=", ".join(f"{part.name} by {name}" for part, name in zip(parts, names, strict=True)),
-        fix="index the images with such a recipe, e.g. --encoder gardens_point_tokens; if their branch has tokens "
-        "already, add --set index=maxsim",
+        fix="index the images with such a recipe, e.g. --encoder gardens_point_tokens; if a branch already has "
+        "tokens, add --set index=maxsim",
     )
+
+
+def _encode(collection: Collection, branch: int, ref: ImageRef, own: str | None) -> EncodedQuery | Skipped:
+    try:
+        return collection.encode_query(ref).descriptors[branch], own
+    except (ImageError, BoxError) as error:
+        return Skipped(str(ref.path), image_files.reason(error, ref.path))
 
 
 def _check(searcher: LateSearcher, setting: str) -> None:
     if not searcher.can_prove:
         raise RecipeError(
-            "no tokens are kept that could say what is exact",
+            "the index keeps no tokens to prove answers with",
             expected='keep = "fp32" or keep = "fp16"',
             actual='keep = "none"',
             fix=f"add --set {setting}.keep=fp32",
         )
     if not searcher.is_compressed:
         raise RecipeError(
-            "there is nothing to measure: tokens are compared as they are, so every answer is exact",
+            "nothing to measure: the index compares full tokens, so every answer is exact",
             expected="codes or a cascade",
             actual=searcher.way,
             fix=f"add --set {setting}.kind=int8, --set {setting}.kind=pq or --set {setting}.cascade=true",
@@ -197,8 +190,8 @@ def _check(searcher: LateSearcher, setting: str) -> None:
 
 def _compare(
     searcher: LateSearcher, query: Descriptors, own: str | None, depth: int, k: int, *, proof_first: bool
-) -> Comparison:
-    """own: an image that both answers leave out. The second to be asked finds warm caches, so they take turns."""
+) -> SearchPair:
+    """own: an image that both answers leave out. The second search finds warm caches, so the two take turns."""
     depth += own is not None
     times: dict[bool, float] = {}
     answers: dict[bool, list[str]] = {}
@@ -214,4 +207,4 @@ def _compare(
         answers[proven] = [name for name in ranking.ids if name != own][:k]
     pairs = zip_longest(answers[True], answers[False])
     agreed = next((rank for rank, (exact, rough) in enumerate(pairs) if exact != rough), k)
-    return Comparison(agreed, rescored, times[True], times[False])
+    return SearchPair(agreed, rescored, times[True], times[False])

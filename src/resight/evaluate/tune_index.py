@@ -1,11 +1,12 @@
-"""Which index is small and fast enough, and still good? Every point of a grid measured beside the exact one.
+"""Tune an index: measure every point of a grid of settings beside the exact index.
 
-In: a recipe and its data set (`tune`), or a collection without truth (`tune_collection`). Out: a Comparison with a row
-a point: quality, bytes, seconds to build, ms a query, and whether it is on the Pareto front (no other is at least as
-good, as small and as fast, and better in one of them). Rows are encoded once, and all points take turns on each query.
+In: a recipe and its data set (`tune`), or a collection without truth (`tune_collection`). Out: an Evaluation with a row
+per point: quality, bytes, seconds to build, ms per query, and whether the point is on the Pareto front (no other is at
+least as good, as small and as fast, and better in one of them). Images are encoded once, and all points take turns on
+each query.
 
-With truth, quality is the recipe's metric over the first `depth` images: all images could not be asked for without
-looking into every list. Without, it is the share of the exact answer's first k images that are found.
+With truth, quality is the recipe's metric over the first `depth` images: ranking all images would visit every list.
+Without truth, it is the share of the exact answer's first k images that are found.
 """
 
 import json
@@ -20,24 +21,23 @@ from resight.collection.add import Progress
 from resight.collection.image_list import list_images
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError
-from resight.evaluate import judge_all
-from resight.evaluate.comparison import (
-    Absent,
-    Comparison,
+from resight.evaluate.evaluation import (
+    BYTES,
+    AbsentRow,
+    Evaluation,
     Fact,
     Row,
-    average,
     choose_cheapest,
     choose_metric,
-    median_seconds,
-    say_milliseconds,
-    say_share,
+    format_milliseconds,
+    format_share,
 )
-from resight.evaluate.evaluate import Bench, Way, load_dataset, measure, prepare
-from resight.evaluate.exactness import list_questions
-from resight.evaluate.index_grid import Grid, Point, build_points, choose_index, find_branch
-from resight.evaluate.report_table import BYTES
+from resight.evaluate.exactness import list_queries
+from resight.evaluate.index_grid import Grid, GridPoint, build_points, choose_index, find_branch
+from resight.evaluate.judge_query import judge_all
+from resight.evaluate.measure import EncodedDataset, SearchVariant, load_dataset, measure, prepare
 from resight.evaluate.results import JudgedQuery, RunResult
+from resight.evaluate.summary import summarise
 from resight.types import Choice, Descriptors, Judgement, Recipe, Skipped
 
 DEPTH = 100
@@ -57,8 +57,8 @@ def tune(
     keep: Path | None = None,
     cache: FeatureCache | None = None,
     progress: Progress | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Comparison:
+    report: Callable[[str], None] | None = None,
+) -> Evaluation:
     """Measure the grid on the recipe's data set; `loss` is the share of the best value that may be lost."""
     position = find_branch(recipe, branch)
     judged = choose_metric(recipe, metric)
@@ -69,12 +69,12 @@ def tune(
         tempfile.TemporaryDirectory(prefix="resight-tune-") as scratch,
         prepare(exact, load_dataset(recipe, root), keep=keep, cache=cache, progress=progress) as bench,
     ):
-        collection = Collection(bench.collection.path, bench.collection.description, recipe)
-        points, refused = build_points(collection, position, grid, Path(scratch), tell)
-        ways = [_find_way(bench, recipe, position, point, depth) for point in points]
-        results = measure(bench, ways, progress=progress)
+        collection = Collection(encoded.collection.path, encoded.collection.metadata, recipe)
+        points, refused = build_points(collection, position, grid, Path(scratch), report)
+        variants = [_make_variant(encoded, recipe, position, point, depth) for point in points]
+        results = measure(encoded, variants, progress=progress)
         note = f"every search is for the first {depth:,} images: a positive beyond them was not found"
-        return _compare(recipe, position, points, refused, results, judged, loss, note)
+        return _evaluate(recipe, position, points, refused, results, judged, loss, note)
 
 
 def tune_collection(
@@ -88,14 +88,14 @@ def tune_collection(
     seed: int = 0,
     loss: float = LOSS,
     progress: Progress | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Comparison:
-    """Without truth: queries are images, folders or manifests, or `sample` images of the collection."""
+    report: Callable[[str], None] | None = None,
+) -> Evaluation:
+    """Without truth: queries are images, folders or manifests; default: `sample` images of the collection."""
     position = find_branch(collection.recipe, branch)
     k = min(k, len(collection) - (0 if queries else 1))
     if k < 1:
         raise InputError(
-            "there is nothing to compare",
+            "nothing to compare",
             expected="k of 1 or more, and at least two images",
             actual=f"{len(collection)} images, k = {k}",
         )
@@ -103,14 +103,14 @@ def tune_collection(
     lists = list_images(queries) if queries else []
     total = sum(map(len, lists)) or min(sample, len(collection))
     with tempfile.TemporaryDirectory(prefix="resight-tune-") as scratch:
-        points, refused = build_points(collection, position, grid, Path(scratch), tell)
+        points, refused = build_points(collection, position, grid, Path(scratch), report)
         judged: list[list[JudgedQuery]] = [[] for _ in points]
         skipped: list[str] = []
-        for done, question in enumerate(list_questions(collection, position, lists, sample, seed), start=1):
-            if isinstance(question, Skipped):
-                skipped.append(question.path)
-            elif len(question[0]):
-                for rows, result in zip(judged, ask_all(points, *question, k, metric, turn=done), strict=True):
+        for done, query in enumerate(list_queries(collection, position, lists, sample, seed), start=1):
+            if isinstance(query, Skipped):
+                skipped.append(query.path)
+            elif len(query[0]):
+                for rows, result in zip(judged, search_points(points, *query, k, metric, turn=done), strict=True):
                     rows.append(result)
             if progress:
                 progress(done, total)
@@ -129,20 +129,20 @@ def tune_collection(
         ]
     if not results[0].queries:
         raise InputError(
-            "there is no query to measure with",
+            "no query to measure with",
             expected="at least one image that has rows",
             actual=f"{len(skipped)} that cannot be read" if skipped else "none",
             fix="give others",
         )
     asked = "the queries" if queries else "images of the collection, each left out of its own answer"
-    note = f"{len(results[0].queries):,} questions: {asked}; quality is agreement with exact, not with truth"
-    return _compare(collection.recipe, position, points, refused, results, metric, loss, note)
+    note = f"{len(results[0].queries):,} queries: {asked}; quality is agreement with exact, not with truth"
+    return _evaluate(collection.recipe, position, points, refused, results, metric, loss, note)
 
 
-def ask_all(
-    points: Sequence[Point], rows: Descriptors, own: str | None, k: int, metric: str, turn: int = 0
+def search_points(
+    points: Sequence[GridPoint], rows: Descriptors, own: str | None, k: int, metric: str, turn: int = 0
 ) -> list[JudgedQuery]:
-    """One query at every point, the first of which says what is right; `own` is left out of all answers."""
+    """One query at every point, judged by the first point's answer; `own` is left out of all answers."""
     answers: dict[int, tuple[list[str], float]] = {}
     for number in ((turn + step) % len(points) for step in range(len(points))):
         started = time.perf_counter()
@@ -159,7 +159,7 @@ def ask_all(
 
 
 def find_front(points: Sequence[tuple[float, ...]]) -> list[bool]:
-    """Whether each is on the Pareto front, where higher is better in every place."""
+    """Whether each point is on the Pareto front; higher is better in every coordinate."""
 
     def beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
         return one != other and all(a >= b for a, b in zip(one, other, strict=True))
@@ -168,43 +168,44 @@ def find_front(points: Sequence[tuple[float, ...]]) -> list[bool]:
 
 
 def write_line(recipe: Recipe, branch: int, choice: Choice) -> str:
-    """What to put into the recipe, as TOML."""
+    """The setting for the recipe, as TOML."""
     words = [f"{key} = {json.dumps(value)}" for key, value in choice.settings.items() if value is not None]
     line = f'index = {{ name = "{choice.name}", {", ".join(words)} }}' if words else f'index = "{choice.name}"'
     several = len(recipe.branches) > 1
     return f"in branch {branch}, counted from 0: {line}" if several or recipe.branches[branch].index else line
 
 
-def _find_way(bench: Bench, recipe: Recipe, branch: int, point: Point, depth: int) -> Way:
-    pipeline = bench.collection.pipeline
+def _make_variant(encoded: EncodedDataset, recipe: Recipe, branch: int, point: GridPoint, depth: int) -> SearchVariant:
+    pipeline = encoded.collection.view().pipeline
     parts = tuple(
         replace(part, searcher=point.searcher) if part.branch == branch else part for part in pipeline.shortlisters
     )
-    return Way(choose_index(recipe, branch, point.choice), replace(pipeline, shortlisters=parts), depth=depth)
+    return SearchVariant(choose_index(recipe, branch, point.choice), replace(pipeline, shortlisters=parts), depth=depth)
 
 
-def _compare(
+def _evaluate(
     recipe: Recipe,
     branch: int,
-    points: Sequence[Point],
-    refused: Sequence[Absent],
+    points: Sequence[GridPoint],
+    refused: Sequence[AbsentRow],
     results: Sequence[RunResult],
     metric: str,
     loss: float,
     note: str,
-) -> Comparison:
-    values = [average(result, metric) for result in results]
+) -> Evaluation:
+    summaries = [summarise(result) for result in results]
+    values = [summary.figures[metric].mean for summary in summaries]
     sizes = [point.bytes_in_memory for point in points]
-    times = [median_seconds(result) for result in results]
+    times = [summary.rank_seconds for summary in summaries]
     front = find_front([(value, -size, -cost) for value, size, cost in zip(values, sizes, times, strict=True)])
     images = max(results[0].database, 1)
     rows = tuple(
-        Row(point.label, _list_facts(point, images, sizes[0], on_front), result)
-        for point, on_front, result in zip(points, front, results, strict=True)
+        Row(point.label, summary, _list_facts(point, images, sizes[0], on_front))
+        for point, on_front, summary in zip(points, front, summaries, strict=True)
     )
     chosen = choose_cheapest(values, sizes, max(values), loss)
     line = "" if chosen is None else write_line(recipe, branch, points[chosen].choice)
-    return Comparison(
+    return Evaluation(
         title=f"{recipe.name}: {results[0].dataset}, {images:,} images, indexes by quality, bytes and time",
         heading="index",
         rows=rows,
@@ -213,8 +214,8 @@ def _compare(
         cells="share",
         notes=(
             note,
-            f"{BYTES}: what a search goes through in memory; on disk: all files of the index",
-            "smaller: how many times less memory than exact; front: no other is as good, as small and as fast",
+            f"{BYTES}: memory that a search reads; on disk: all files of the index",
+            "smaller: memory of exact divided by that of the row; front: no other is as good, as small and as fast",
         ),
         answer="" if chosen is None else _answer(points, values, times, images, metric, loss, chosen),
         chosen=chosen,
@@ -224,7 +225,7 @@ def _compare(
     )
 
 
-def _list_facts(point: Point, images: int, whole: int, on_front: bool) -> dict[str, Fact]:
+def _list_facts(point: GridPoint, images: int, whole: int, on_front: bool) -> dict[str, Fact]:
     memory, disk = point.bytes_in_memory / images, point.bytes_on_disk / images
     smaller = whole / max(point.bytes_in_memory, 1)
     return {
@@ -237,7 +238,7 @@ def _list_facts(point: Point, images: int, whole: int, on_front: bool) -> dict[s
 
 
 def _answer(
-    points: Sequence[Point],
+    points: Sequence[GridPoint],
     values: Sequence[float],
     times: Sequence[float],
     images: int,
@@ -247,7 +248,7 @@ def _answer(
 ) -> str:
     sizes = [points[number].bytes_in_memory / images for number in (chosen, 0)]
     return (
-        f"The smallest that loses at most {say_share(loss)} of the best {metric} is {points[chosen].label}: "
-        f"{values[chosen]:.4f} of {max(values):.4f}, {sizes[0]:,.0f} bytes an image in place of {sizes[1]:,.0f}, "
-        f"{say_milliseconds(times[chosen])} ms a query in place of {say_milliseconds(times[0])}."
+        f"The smallest that loses at most {format_share(loss)} of the best {metric} is {points[chosen].label}: "
+        f"{values[chosen]:.4f} of {max(values):.4f}, {sizes[0]:,.0f} bytes an image instead of {sizes[1]:,.0f}, "
+        f"{format_milliseconds(times[chosen])} ms a query instead of {format_milliseconds(times[0])}."
     )

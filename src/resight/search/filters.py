@@ -1,11 +1,9 @@
-"""Which images take part in a search: conditions on attributes, and a circle on the map.
+"""Filters: conditions on attributes, and a circle on the map.
 
-A condition is "name=value", "name!=value", "name<value", "name<=value", "name>value" or "name>=value"; the
-value is compared as a number where both sides are numbers. An image without the attribute never passes.
-
-One attribute of many images as a column, so that a condition is met or not by all of them at once.
-
-In: attributes of images in some order. Out: [n] bool for a Condition or a Circle, the same as `holds` gives one by one.
+In: text such as "year>=1900", and (latitude, longitude, metres). Out: Conditions and Circles, which `holds` checks for
+one image and a column for all images at once. A condition is "name=value", "name!=value", "name<value", "name<=value",
+"name>value" or "name>=value"; it compares numbers if both sides are numbers, and text otherwise. An image without the
+attribute meets no condition on it.
 """
 
 import math
@@ -95,7 +93,7 @@ def parse(where: Sequence[str] = (), near: Near | None = None) -> tuple[Filter, 
 
 
 def read_number(text: str) -> float | None:
-    """A text as a finite number; None where it is none: "nan" and "inf" are texts here."""
+    """Text as a finite number, or None; "nan" and "inf" are text here."""
     try:
         number = float(text)
     except ValueError:
@@ -108,12 +106,12 @@ Rows = Iterable[Mapping[str, Attribute]]
 
 @dataclass(frozen=True)
 class Column:
-    """The values of one attribute: each that occurs is held, and compared, once."""
+    """One attribute of many images: each distinct value is held, and compared, once."""
 
-    codes: NDArray[np.int64]  # [n] the number of each image's value; the last one is that of images without any
-    texts: NDArray[np.object_]  # [v] str, in small letters where it is a boolean
+    codes: NDArray[np.int64]  # [n] the number of each image's value; images without one have the last number
+    texts: NDArray[np.object_]  # [v] str; of a boolean in lower case
     numbers: NDArray[np.float64]  # [v]; NaN: not a number
-    truths: NDArray[np.bool_]  # [v] a boolean, which is compared without regard to case
+    truths: NDArray[np.bool_]  # [v] whether it is a boolean, compared without regard to case
 
     def meet(self, condition: Condition) -> NDArray[np.bool_]:
         compare = OPERATORS[condition.sign]
@@ -128,17 +126,17 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where images were taken; those that nothing is known of are not listed."""
+class PositionColumn:
+    """Where images were taken, of those that have a position."""
 
-    total: int
-    places: NDArray[np.int64]  # [n]
+    total: int  # images, with and without a position
+    rows: NDArray[np.int64]  # [n] of the images with one
     lats: NDArray[np.float64]  # [n] degrees
     lons: NDArray[np.float64]  # [n] degrees
 
     def meet(self, circle: Circle) -> NDArray[np.bool_]:
         found = np.zeros(self.total, bool)
-        found[self.places[metres_between(circle.lat, circle.lon, self.lats, self.lons) <= circle.metres]] = True
+        found[self.rows[metres_between(circle.lat, circle.lon, self.lats, self.lons) <= circle.metres]] = True
         return found
 
 
@@ -157,8 +155,8 @@ def make_column(rows: Rows, name: str) -> Column:
     )
 
 
-def make_places(rows: Rows) -> Places:
-    found = [find_position(attributes) for attributes in rows]
-    places = [place for place, position in enumerate(found) if position is not None]
-    lats, lons = np.array([position for position in found if position], np.float64).reshape(-1, 2).T
-    return Places(len(found), np.array(places, np.int64), lats, lons)
+def make_position_column(rows: Rows) -> PositionColumn:
+    positions = [find_position(attributes) for attributes in rows]
+    known = [row for row, position in enumerate(positions) if position is not None]
+    lats, lons = np.array([position for position in positions if position], np.float64).reshape(-1, 2).T
+    return PositionColumn(len(positions), np.array(known, np.int64), lats, lons)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from resight.errors import InputError
-from resight.search.filters import OPERATORS, Circle, Condition, make_column, make_places, parse
+from resight.search.filters import OPERATORS, Circle, Condition, make_column, make_position_column, parse
 from resight.types import Attribute
 
 CRATER = {"label": "crater", "year": 1969, "depth": 2.5, "checked": True, "code": "007"}
@@ -138,4 +138,4 @@ def test_a_column_meets_a_condition_where_its_images_do(rows: list[dict[str, Att
 @given(some.lists(some.dictionaries(some.sampled_from(["lat", "lon"]), some.one_of(VALUES, some.floats(-200, 200)))))
 def test_places_lie_in_a_circle_where_their_images_do(rows: list[dict[str, Attribute]]):
     circle = Circle(10, 20, 5_000_000)
-    assert make_places(rows).meet(circle).tolist() == [circle.holds(row) for row in rows]
+    assert make_position_column(rows).meet(circle).tolist() == [circle.holds(row) for row in rows]

@@ -18,7 +18,8 @@ from resight.apps.cli.options import Json
 from resight.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from resight.collection import Answer, Collection
+    from resight.collection import Collection
+    from resight.collection.answer import Answer
     from resight.types import Box, ImageRef
 
 

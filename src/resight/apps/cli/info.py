@@ -19,7 +19,7 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
     from resight import kernels
     from resight import recipe as recipes
     from resight.collection import CALIBRATION, open_collection
-    from resight.collection.location import is_there
+    from resight.collection.location import exists
 
     opened = open_collection(collection, must_exist=True)
     facts = {
@@ -30,8 +30,8 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
         "recipe": recipes.to_table(opened.recipe),
         "spaces": list(opened.metadata.spaces),
         "store_bytes": _size(collection / "images.lance"),
-        "index_bytes": _size(opened.home / "indexes"),
-        "calibration": "its own" if is_there(collection, CALIBRATION) else "shipped",
+        "index_bytes": _size(opened.local_folder / "indexes"),
+        "calibration": "its own" if exists(collection, CALIBRATION) else "shipped",
         "kernels": kernels.implementation(),
     }
     if json:

@@ -38,7 +38,7 @@ def locate(
     opened = open_to_search(collection, settings)
     frames = list(list_images(images))
     with terminal.progress("locating") as progress:
-        if not len(opened.positions()) and sequence:
+        if not len(opened.view().positions()) and sequence:
             return _print_images(_find_images(opened, frames, progress), json)
         _require_positions(opened, collection)
         answers = list(_find_positions(opened, frames, sequence, progress))
@@ -72,7 +72,7 @@ def list_images(paths: Sequence[Path]) -> Iterator[Path]:
 def _find_positions(
     opened: "Collection", frames: Sequence[Path], sequence: bool, progress: terminal.Bar
 ) -> Iterator["PositionEstimate | None"]:
-    from resight.collection.attributes import follow_positions
+    from resight.collection.geo import follow_positions
 
     found = follow_positions(opened, frames) if sequence else (opened.ask(frame, 1).position for frame in frames)
     for done, position in enumerate(found, start=1):
@@ -82,7 +82,7 @@ def _find_positions(
 
 def _find_images(opened: "Collection", frames: Sequence[Path], progress: terminal.Bar) -> list[dict[str, Any]]:
     """The matching image of each frame: without positions, the order of a sequence still helps."""
-    from resight.collection.attributes import follow_order
+    from resight.collection.geo import follow_order
 
     rows = []
     for done, (frame, ranking) in enumerate(zip(frames, follow_order(opened, frames), strict=True), start=1):
@@ -112,14 +112,14 @@ def _format_row(path: Path, found: "PositionEstimate | None") -> list[str]:
 
 
 def _require_positions(opened: "Collection", path: Path) -> None:
-    if not len(opened.positions()):
+    if not len(opened.view().positions()):
         raise InputError(
             f"no image of {path} has a position",
             expected="lat and lon, from EXIF or a manifest",
             actual=f"{len(opened):,} images without a position",
             fix="index a manifest with columns lat and lon; for frames of a video, --sequence finds images by order",
         )
-    if opened.pipeline.calibration is None:
+    if opened.view().pipeline.calibration is None:
         raise InputError(
             f"the answers of {path} have no probabilities to weigh positions by",
             expected="a calibration that fits its stages",

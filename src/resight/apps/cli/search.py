@@ -96,13 +96,14 @@ def open_to_search(path: Path, settings: list[str] | None, engine: str = "local"
         recipe = recipes.parse(table)
         recipes.refuse_idle_index(recipe, settings)
     opened = open_collection(path, recipe, must_exist=True, engine=engine)
-    report_local_indexes(opened.recipe, engine)
+    if engine != "local":
+        report_local_indexes(opened.recipe, engine)
     return opened
 
 
 def report_local_indexes(recipe: "Recipe", engine: str) -> None:
     """Names, on stderr, the indexes that this process searches although the user named an engine."""
-    from resight.collection.build_pipeline import list_local
+    from resight.collection.engine import list_local
 
     for name in list_local(recipe, engine):
         print(f"the index {name!r} stays on this machine: shards would change its answers", file=sys.stderr)

@@ -123,7 +123,7 @@ def name_collections(paths: list[Path]) -> dict[str, Path]:
 
 def check_engine(engine: str, processes: int) -> None:
     """Fails if the engine does not answer, or if each of several processes would start a cluster of its own."""
-    from resight.collection.build_pipeline import start_engine
+    from resight.collection.engine import start_engine
 
     if engine == "ray" and processes > 1:
         raise InputError(

@@ -50,11 +50,11 @@ def choose_branches(recipe: Recipe) -> Branches:
 
 
 def require_same_spaces(one: Collection, other: Collection) -> None:
-    if one.description.spaces != other.description.spaces:
+    if one.metadata.spaces != other.metadata.spaces:
         raise SpaceMismatch(
             f"{one.path} and {other.path} hold descriptors of two kinds",
-            expected=" | ".join(one.description.spaces),
-            actual=" | ".join(other.description.spaces),
+            expected=" | ".join(one.metadata.spaces),
+            actual=" | ".join(other.metadata.spaces),
             fix="index one of them again, with the preset or recipe of the other",
         )
 

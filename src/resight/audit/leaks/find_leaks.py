@@ -128,7 +128,7 @@ def audit(
         read_settings(folder)  # report a damaged review before the search, not after
     overlap = find_overlap(train, evaluation, k=rules.k, class_attribute=rules.class_attribute, progress=progress)
     pairs = [leak.pair for leak in overlap.leaks]
-    calibration = train.pipeline.calibration if pairs else None
+    calibration = train.view().pipeline.calibration if pairs else None
     title = "Does the training set contain evaluation objects?"
     review = Review.create(folder, title, evaluation.path, train.path, pairs, calibration=calibration)
     cast = [*review.list_votes(), *votes]

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resight.audit.dedup.pairs import Pair
-from resight.collection import Collection, View
+from resight.collection import Collection
+from resight.collection.view import View
 from resight.data.image_files import reason
 from resight.errors import ImageError, InputError
 from resight.search.request import SearchRequest, StoredImage
@@ -100,7 +101,7 @@ def find_overlap(
     if k < 1:
         raise InputError("cannot look at that many matches", expected="k of 1 or more", actual=f"k = {k}")
     target = train.view()
-    source = evaluation.view() if evaluation.description.spaces == train.description.spaces else None
+    source = evaluation.view() if evaluation.metadata.spaces == train.metadata.spaces else None
     records = list(evaluation.records())
     itself = _are_equal(records, train.records())
     copies, shared = _find_copies(records, train.records(), class_attribute)

@@ -21,7 +21,7 @@ def match_stored(one: Collection, a: str, two: Collection, b: str) -> Match | No
     first, second = choose_branches(one.recipe), choose_branches(two.recipe)
     if first.local is None or second.local is None:
         return None
-    if one.description.spaces[first.local] != two.description.spaces[second.local]:
+    if one.metadata.spaces[first.local] != two.metadata.spaces[second.local]:
         return None
     (record,) = one.records([a])
     outline = outline_of(record)

@@ -22,7 +22,7 @@ def fit_calibration(
     collection: Collection, pairs: Path | None, progress: Progress | None = None
 ) -> calibration.Calibration:
     samples = _from_labels(collection, progress) if pairs is None else _from_file(collection, pairs, progress)
-    present = collection.pipeline.calibration
+    present = collection.view().pipeline.calibration
     prior = calibration.choose(present.weights) if present else None  # the shipped one, whatever was fitted before
     return calibration.fit(list(samples), prior)
 

@@ -21,7 +21,7 @@ from resight.boxes import crop
 from resight.collection import Collection, metadata, open_collection
 from resight.collection.add import Progress
 from resight.collection.image_list import ImageList, Source
-from resight.collection.location import is_there
+from resight.collection.location import exists
 from resight.data import image_files
 from resight.encode import codebook, models
 from resight.encode.backbones import Backbone
@@ -50,7 +50,7 @@ def open_learning(
     """The collection in `folder`, made if missing; codebooks that its recipe lacks are learnt from `sources` first."""
     if not any(map(_is_to_learn, recipe.branches)):
         return open_collection(folder, recipe, cache=cache)
-    if is_there(folder, metadata.FILE):
+    if exists(folder, metadata.FILE):
         return open_collection(folder, _use_codebooks(recipe, metadata.read(folder).recipe), cache=cache)
     networks: Networks = {}
     with tempfile.TemporaryDirectory(prefix="resight-words-") as scratch:

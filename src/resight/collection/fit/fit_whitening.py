@@ -117,7 +117,7 @@ def learn_whitening(
             if progress:
                 progress(done, PASSES * len(collection))
 
-    images, space = len(collection), collection.description.spaces[branch]
+    images, space = len(collection), collection.metadata.spaces[branch]
     if kind == "pca":
         return learn_pca(read_all, dimensions=dimensions, power=power, images=images, space=space)
     if not single:
@@ -160,7 +160,7 @@ def _check_branch(collection: Collection, branch: int) -> None:
         raise RecipeError(
             f"branch {branch} of {collection.path} is whitened already",
             expected="a collection of vectors as the descriptor gives them",
-            actual=collection.description.spaces[branch],
+            actual=collection.metadata.spaces[branch],
             fix="learn from a collection that was indexed without the transform whiten",
         )
 

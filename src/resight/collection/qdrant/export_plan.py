@@ -65,7 +65,7 @@ class Plan:
 
 
 def make_plan(collection: Collection, shortlist: int | None = None) -> Plan:
-    branches, spaces = collection.recipe.branches, collection.description.spaces
+    branches, spaces = collection.recipe.branches, collection.metadata.spaces
     vectors = _find(branches, ONE_VECTOR)
     tokens = _find(branches, TOKEN_DESCRIPTORS)
     if vectors is None and tokens is None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from resight.collection import CALIBRATION, Answer, Collection
-from resight.collection.answer import make_answer
+from resight.collection import CALIBRATION, Collection
+from resight.collection.answer import Answer, make_answer
 from resight.collection.qdrant.connect import name_export, open_engine
 from resight.collection.qdrant.export_plan import GLOBAL, TOKENS, Plan, check_spaces, make_plan, require_complete
 from resight.collection.qdrant.payload_filters import translate
@@ -103,4 +103,4 @@ def _describe_score(collection: Collection, plan: Plan) -> tuple[str, int, calib
     assert branch is not None, "a plan has a branch"
     name = collection.recipe.branches[branch].descriptor.name
     space = plan.spaces[TOKENS if plan.global_branch is None else GLOBAL]
-    return name, branch, calibrations.choose(["standout"], collection.home / CALIBRATION, {name: space})
+    return name, branch, calibrations.choose(["standout"], collection.local_folder / CALIBRATION, {name: space})

@@ -1,29 +1,28 @@
-"""Two stages: how many candidates must the second one see?
+"""Quality against the size S of the shortlist: how many candidates does the second stage need?
 
-In: a recipe whose reranker `late` looks at the first S images of a shortlist. Out: quality and time of the search at
-each S, and the smallest S that keeps (1 - loss) of the exhaustive value, that of S = all images.
+In: a recipe whose reranker `late` scores the first S images of a shortlist. Out: quality and time of the search at
+each S, and the smallest S that reaches (1 - loss) of the exhaustive value, that of S = all images.
 `steps` are numbers of images ("50") or shares of the database ("5%"); S = all is always measured too.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from resight.collection.add import Progress
 from resight.errors import InputError, RecipeError
-from resight.evaluate.comparison import (
-    Comparison,
+from resight.evaluate.evaluation import (
+    Evaluation,
     Fact,
     Row,
-    average,
     choose_cheapest,
     choose_metric,
-    median_seconds,
-    say_milliseconds,
-    say_share,
+    format_milliseconds,
+    format_share,
 )
-from resight.evaluate.evaluate import Opening, Way, measure
-from resight.evaluate.pages.charts import Chart, Line
-from resight.evaluate.results import RunResult
+from resight.evaluate.measure import Preparation, SearchVariant, measure
+from resight.evaluate.summary import summarise
+from resight.evaluate.table import Chart, Line
 from resight.plugins import check_range
 from resight.search import rerankers
 from resight.search.pipeline import Pipeline
@@ -51,17 +50,21 @@ class Shortlist:
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def draw(self, recipe: Recipe, opening: Opening, by: str, progress: Progress | None = None) -> Comparison:
+    def draw(self, recipe: Recipe, prepare: Preparation, by: str, progress: Progress | None = None) -> Evaluation:
         position = _find_reranker(recipe)
         metric = choose_metric(recipe, self._config.metric)
-        count_candidates(self._config.steps, 1)  # what cannot be read is refused before the images are encoded
-        with opening() as bench:
-            images = len(bench.collection)
+        count_candidates(self._config.steps, 1)  # refuses unreadable steps before any image is encoded
+        with prepare() as encoded:
+            images = len(encoded.collection)
             counts = count_candidates(self._config.steps or SHARES, images)
-            pipeline = bench.collection.pipeline
-            ways = [see_candidates(recipe, pipeline, position, count) for count in counts]
-            results = measure(bench, ways, by, progress)
-        return _compare(recipe, results, counts, images, metric, self._config.loss)
+            pipeline = encoded.collection.view().pipeline
+            variants = [limit_candidates(recipe, pipeline, position, count) for count in counts]
+            results = measure(encoded, variants, by, progress)
+        rows = [
+            Row(f"{count:,}", summarise(result), {"of the images": Fact(count / images, f"{100 * count / images:.3g} %")})
+            for count, result in zip(counts, results, strict=True)
+        ]
+        return _evaluate(recipe, rows, counts, metric, self._config.loss)
 
 
 def count_candidates(steps: tuple[str, ...], images: int) -> list[int]:
@@ -76,7 +79,7 @@ def count_candidates(steps: tuple[str, ...], images: int) -> list[int]:
         if not value > 0:
             raise InputError(
                 f"{step!r} is not a number of candidates",
-                expected="numbers of images or shares of them, with commas between",
+                expected="numbers of images or percentages, separated by commas",
                 actual=step,
                 fix="e.g. --steps 10,50,100 or --steps 5%,10%",
             )
@@ -84,13 +87,13 @@ def count_candidates(steps: tuple[str, ...], images: int) -> list[int]:
     return sorted(counts)
 
 
-def see_candidates(recipe: Recipe, pipeline: Pipeline, position: int, count: int) -> Way:
-    """The same search, with so many candidates for the reranker at `position`."""
+def limit_candidates(recipe: Recipe, pipeline: Pipeline, position: int, count: int) -> SearchVariant:
+    """The same search with `count` candidates for the reranker at `position`."""
     choice = recipe.rerankers[position]
     chosen = replace(choice, settings={**choice.settings, "candidates": count})
     reranker = rerankers.build(chosen.name, **chosen.settings)
     before, after = slice(0, position), slice(position + 1, None)
-    return Way(
+    return SearchVariant(
         replace(recipe, rerankers=(*recipe.rerankers[before], chosen, *recipe.rerankers[after])),
         replace(pipeline, rerankers=(*pipeline.rerankers[before], reranker, *pipeline.rerankers[after])),
     )
@@ -100,7 +103,7 @@ def _find_reranker(recipe: Recipe) -> int:
     names = [choice.name for choice in recipe.rerankers]
     if RERANKER not in names:
         raise RecipeError(
-            f"the recipe {recipe.name!r} has no second stage to draw this curve of",
+            f"the recipe {recipe.name!r} has no second stage for this curve",
             expected=f"a single-vector shortlist and the reranker {RERANKER!r}",
             actual=f"rerankers {', '.join(names) or 'none'}",
             fix="e.g. gardens_point_two_stages; docs/evaluation.md shows how such a recipe is written",
@@ -108,63 +111,49 @@ def _find_reranker(recipe: Recipe) -> int:
     return names.index(RERANKER)
 
 
-def _compare(
-    recipe: Recipe, results: list[RunResult], counts: list[int], images: int, metric: str, loss: float
-) -> Comparison:
-    rows = tuple(
-        Row(f"{count:,}", {"of the images": Fact(count / images, f"{100 * count / images:.3g} %")}, result)
-        for count, result in zip(counts, results, strict=True)
-    )
-    values = [average(result, metric) for result in results]
+def _evaluate(recipe: Recipe, rows: Sequence[Row], counts: Sequence[int], metric: str, loss: float) -> Evaluation:
+    images = counts[-1]
+    values = [row.summary.figures[metric].mean for row in rows]
     chosen = choose_cheapest(values, counts, values[-1], loss)
-    return Comparison(
-        title=f"{recipe.name}: {results[-1].dataset}, {images:,} images, quality and time against the candidates S",
+    return Evaluation(
+        title=f"{recipe.name}: {rows[-1].summary.dataset}, {images:,} images, quality and time against the candidates S",
         heading="S",
-        rows=rows,
+        rows=tuple(rows),
         reference=len(rows) - 1,
         metric=metric,
         cells="share",
         notes=(f"S: images of the shortlist that are scored again by their tokens; the last row is all {images:,}",),
-        answer=_answer(results, counts, images, metric, loss, chosen),
+        answer=_answer(rows, counts, metric, loss, chosen),
         chosen=chosen,
-        charts=_draw(results, counts, metric, loss, chosen),
+        charts=_draw(rows, counts, metric, loss, chosen),
         settings={"curve": "shortlist", "loss": loss},
         reference_name="all images",
     )
 
 
-def _answer(
-    results: list[RunResult], counts: list[int], images: int, metric: str, loss: float, chosen: int | None
-) -> str:
+def _answer(rows: Sequence[Row], counts: Sequence[int], metric: str, loss: float, chosen: int | None) -> str:
     if chosen is None:
-        return f"No S was measured that loses at most {say_share(loss)} of the exhaustive {metric}."
-    value, whole = average(results[chosen], metric), average(results[-1], metric)
-    kept = f" ({say_share(value / whole)})" if whole > 0 else ""
-    times = [say_milliseconds(median_seconds(results[number])) for number in (chosen, -1)]
+        return f"No S was measured that loses at most {format_share(loss)} of the exhaustive {metric}."
+    value, whole = (rows[number].summary.figures[metric].mean for number in (chosen, -1))
+    share = f" ({format_share(value / whole)})" if whole > 0 else ""
+    times = [format_milliseconds(rows[number].median_seconds) for number in (chosen, -1)]
     return (
-        f"The smallest S that loses at most {say_share(loss)} of the exhaustive {metric} is {counts[chosen]:,} of "
-        f"{images:,} images: {value:.4f} of {whole:.4f}{kept}, {times[0]} ms a query in place of {times[1]}."
+        f"The smallest S that loses at most {format_share(loss)} of the exhaustive {metric} is {counts[chosen]:,} of "
+        f"{counts[-1]:,} images: {value:.4f} of {whole:.4f}{share}, {times[0]} ms a query instead of {times[1]}."
     )
 
 
 def _draw(
-    results: list[RunResult], counts: list[int], metric: str, loss: float, chosen: int | None
+    rows: Sequence[Row], counts: Sequence[int], metric: str, loss: float, chosen: int | None
 ) -> tuple[Chart, ...]:
-    places = tuple(math.log10(count) for count in counts)
+    positions = tuple(math.log10(count) for count in counts)
     ticks = tuple(f"{count:,}" for count in counts)
-    names = results[0].metrics
-    quality = tuple(Line(name, tuple(average(result, name) for result in results)) for name in names)
-    times = Line("search", tuple(1000 * median_seconds(result) for result in results))
-    floor = (1 - loss) * average(results[-1], metric)
+    figures = [row.summary.figures for row in rows]
+    quality = tuple(Line(name, tuple(part[name].mean for part in figures)) for name in figures[0])
+    times = Line("search", tuple(1000 * row.median_seconds for row in rows))
+    floor = (1 - loss) * figures[-1][metric].mean
+    label = "S, logarithmic"
     return (
-        Chart(
-            "Quality",
-            "S, logarithmic",
-            places,
-            ticks,
-            quality,
-            chosen,
-            (floor, f"{say_share(1 - loss, 0)} of {metric}"),
-        ),
-        Chart("Milliseconds a query", "S, logarithmic", places, ticks, (times,), chosen, from_zero=True),
+        Chart("Quality", label, positions, ticks, quality, chosen, (floor, f"{format_share(1 - loss, 0)} of {metric}")),
+        Chart("Milliseconds a query", label, positions, ticks, (times,), chosen, from_zero=True),
     )

@@ -5,11 +5,10 @@
     logit    head(norm(r)_class) + late · MaxSim
 
 MaxSim is late interaction, (1/Kq) Σ_i max_j ⟨x_i, x_j⟩: training starts from it, and learns what to add. Weights come
-from an .npz file as `resight.train.local_reranker.export` writes it, and nothing here needs torch.
+from an .npz file as `resight.train.fit_pair_transformer.export` writes it, and nothing here needs torch.
 After P. Suma et al., AMES: asymmetric and memory-efficient similarity estimation for instance-level retrieval, 2024.
 """
 
-import hashlib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.errors import InputError, MissingWeights, SpaceMismatch
+from resight.files.fingerprint import fingerprint_file
 from resight.search.locate_boxes import require_boxes
 from resight.types import Descriptors, FloatArray
 
@@ -34,11 +34,11 @@ def build(config: Config) -> "Transformer":
     if config.weights is None or not config.weights.is_file():
         raise MissingWeights(
             "the scorer 'transformer' needs weights, and none come with the package",
-            expected="an .npz file that `resight.train.local_reranker.export` wrote",
+            expected="an .npz file that `resight.train.fit_pair_transformer.export` wrote",
             actual="none" if config.weights is None else str(config.weights),
             fix='train one on your own images, then scorer = { name = "transformer", weights = "FILE.npz" }',
         )
-    return Transformer(read_weights(config.weights), hashlib.sha256(config.weights.read_bytes()).hexdigest()[:12])
+    return Transformer(read_weights(config.weights), fingerprint_file(config.weights, 12))
 
 
 class Transformer:
@@ -107,7 +107,7 @@ def read_weights(path: Path) -> Weights:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} does not hold the weights of a local reranker",
-            expected="a file that `resight.train.local_reranker.export` wrote",
+            expected="a file that `resight.train.fit_pair_transformer.export` wrote",
             actual=str(error),
             fix="write it again",
         ) from error

@@ -106,7 +106,7 @@ def test_a_collection_that_is_there_keeps_its_words_for_other_images(photos: Pat
     first.add(refs(photos)[:3])
     again = fit_codebook.open_learning(tmp_path / "c", recipe, [refs(photos)[3:]])
     again.add(refs(photos)[3:])
-    assert again.description.spaces == first.description.spaces
+    assert again.metadata.spaces == first.metadata.spaces
     assert len(again) == 6
 
 

@@ -22,7 +22,7 @@ POOLED = Branch(Choice("efficientnet_lite"), Choice("pooled"))
 class FakeCollection:
     path = Path("fake.resight")
     recipe = SimpleNamespace(branches=(POOLED,))
-    description = SimpleNamespace(spaces=("a space",))
+    metadata = SimpleNamespace(spaces=("a space",))
 
     def __init__(self, vectors: Any, labels: Sequence[object] = ()) -> None:
         self._rows = {f"{number:03}": vector for number, vector in enumerate(np.asarray(vectors, np.float32))}

@@ -8,7 +8,7 @@ import pytest
 
 import resight
 from resight import plugins
-from resight.collection.renamed_plugins import FUSIONS, INDEXES, REGIONS, RERANKERS, rename_plugins
+from resight.collection.metadata import FUSIONS, INDEXES, REGIONS, RERANKERS, rename_plugins
 
 KEPT = Path(__file__).parents[2] / "support" / "kept_collection.zip"  # made before the names changed, with its answer
 

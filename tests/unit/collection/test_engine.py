@@ -1,6 +1,6 @@
 import pytest
 
-from resight.collection.build_pipeline import SHARDS, list_local, spread, start_engine
+from resight.collection.engine import SHARDS, list_local, spread, start_engine
 from resight.errors import InputError
 from resight.types import Branch, Choice, Recipe
 
