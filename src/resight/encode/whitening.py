@@ -13,7 +13,6 @@ is better beyond doubt, mean = 0 and P = I: cosines stay as they are.
 A file holds mean [D], projection [D, d] and facts (JSON): what it was learnt from. `resight whiten` makes one.
 """
 
-import hashlib
 import io
 import json
 import zipfile
@@ -25,6 +24,7 @@ import numpy as np
 from resight.encode.shrinkage import Blocks, Matrix, Verdict, choose_shrinkage, measure, measure_pairs, shrink
 from resight.errors import InputError, RecipeError
 from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint
 from resight.types import FloatArray, IntArray
 from resight.vectors import l2_normalise
 
@@ -171,8 +171,8 @@ def make(mean: Matrix | FloatArray, projection: Matrix | FloatArray, facts: Fact
             actual=f"arrays of shapes {mean.shape} and {projection.shape}",
             fix="make one with `resight whiten COLLECTION --out FILE.npz`",
         )
-    content = hashlib.sha256(mean.tobytes() + projection.tobytes() + str(projection.shape).encode())
-    return Whitening(mean, np.ascontiguousarray(projection), facts, content.hexdigest()[:12])
+    content = mean.tobytes() + projection.tobytes() + str(projection.shape).encode()
+    return Whitening(mean, np.ascontiguousarray(projection), facts, fingerprint(content, 12))
 
 
 def _decompose(covariance: Matrix) -> tuple[Matrix, Matrix]:

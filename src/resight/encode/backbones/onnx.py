@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.onnx_graph import hash_model, read_model, start
+from resight.encode.onnx_graph import read_model, start
 from resight.encode.preprocess import REACH, Fit, Interpolation, choose_input, choose_size, make_statistics, prepare
 from resight.errors import MissingWeights, RecipeError
+from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -99,7 +100,7 @@ class OnnxNetwork:
         self.fingerprint = (
             f"onnx(output={self._output}, prefix={config.prefix}, cell={self._cell}, size={self._size}, "
             f"fit={config.fit}, interpolation={config.interpolation}, mean={config.mean}, "
-            f"deviation={config.deviation}, model={hash_model(path)})"
+            f"deviation={config.deviation}, model={fingerprint_file(path, 8)})"
         )
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
@@ -214,7 +215,7 @@ def choose_side(config: Config, sides: tuple[int, int]) -> int:
 
 def refuse_size(fixed: str, asked: str) -> RecipeError:
     return RecipeError(
-        "this network takes pictures of one size alone",
+        "this network takes pictures of one size only",
         expected=f"{fixed} pixels, a square; fit squash or crop, scale 1",
         actual=asked,
         fix="leave size, fit and scale as they are, or export the network with free height and width",

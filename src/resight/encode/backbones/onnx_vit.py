@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.onnx_graph import Blocks, cut, find_blocks, hash_model, read_model, start
+from resight.encode.onnx_graph import Blocks, cut, find_blocks, read_model, start
 from resight.encode.preprocess import REACH, Fit, choose_input, choose_size, make_statistics, prepare
 from resight.errors import MissingExtra, RecipeError
+from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -63,7 +64,7 @@ class OnnxVit:
         self.max_side: int | None = REACH * config.size
         self.fingerprint = (
             f"onnx_vit(block={config.block}, size={config.size}, norm={wants_norm}, fit={config.fit}, "
-            f"mean={config.mean}, deviation={config.deviation}, model={hash_model(path)})"
+            f"mean={config.mean}, deviation={config.deviation}, model={fingerprint_file(path, 8)})"
         )
         self._statistics = make_statistics(config.mean, config.deviation)
         self._config = config

@@ -16,8 +16,9 @@ from typing import Literal
 
 from resight import index as indexes
 from resight.errors import CollectionError, ResightError, StorageError
+from resight.files.fingerprint import fingerprint_file
 from resight.index import Searcher
-from resight.index.shards.shard_manifest import Shard, digest_file, has_files
+from resight.index.shards.shard_manifest import Shard, has_files
 from resight.ray_cluster import tell_versions
 from resight.types import Choice, Descriptors, Ranking
 
@@ -89,7 +90,7 @@ class HeldShards:
         """All pieces are here: compare them, and give the shard its name."""
         partial, target = self._find_partial(shard), self._cache / shard.content
         for file in shard.files:
-            found = digest_file(partial / file.name) if (partial / file.name).is_file() else "no such file"
+            found = fingerprint_file(partial / file.name) if (partial / file.name).is_file() else "no such file"
             if found != file.sha256:
                 shutil.rmtree(partial, ignore_errors=True)
                 return CollectionError(
