@@ -123,15 +123,15 @@ def test_a_mark_says_what_it_is_and_leads_to_its_answer(page):
 
 
 def test_all_that_the_map_shows_stands_in_a_table(page):
-    page.get_by_text("The map as a table").click()
+    page.get_by_text("Map as a table").click()
     rows = page.locator(".geo-table tbody tr")
     assert rows.count() == len(CHANCES) + 2
     told = [text.replace("\u00a0", " ") for text in rows.nth(1).locator("td").all_inner_texts()]
-    assert told == ["", "Estimate of where the query is", "52.50072° N, 13.28000° E", "", "80 m", "± 100 m (90%)"]
+    assert told == ["", "Estimated position of the query", "52.50072° N, 13.28000° E", "", "80 m", "± 100 m (90%)"]
 
 
 def test_the_map_has_a_name_and_nothing_in_it_is_reached_by_tab(page):
-    assert page.get_by_role("img", name="Where the answers are: 10 places").count() == 1
+    assert page.get_by_role("img", name="Where the answers are: 10 positions").count() == 1
     assert page.locator(".geo-map a:not([tabindex='-1'])").count() == 0
 
 

@@ -148,7 +148,7 @@ def test_the_page_can_be_read_without_script(chromium, address):
     page.goto(address)
     assert page.locator(".card h3").all_inner_texts() == IDS
     assert page.locator(".chance strong").all_inner_texts() == [">99%", "50%", "33%"]
-    assert page.get_by_text("Nothing found that shows the same thing.").is_visible()
+    assert page.get_by_text("No image shows the same object.").is_visible()
     assert not page.get_by_text("Keyboard shortcuts").is_visible()
     page.locator("summary").first.click()
     assert page.locator(".why figure").first.is_visible()

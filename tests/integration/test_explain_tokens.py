@@ -98,7 +98,7 @@ def test_the_page_has_the_panel(photos: Collection, part: Path, tmp_path: Path):
     page = tmp_path / "page.html"
     assert run("search", photos.path, part, "-k", "2", "--html", page).code == 0
     text = page.read_text(encoding="utf-8")
-    assert text.count("that matched best.</figcaption>") == 2
+    assert text.count("best matching parts.</figcaption>") == 2
     assert text.count("Heat map over the query") == 2
 
 

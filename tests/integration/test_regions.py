@@ -92,7 +92,7 @@ def test_the_explanation_looks_at_the_region_and_shows_it(photos: Path, query: P
     assert evidence.heat[rows // 2 :].max() == 0 and evidence.heat[:, : columns // 2].max() == 0
     page = tmp_path / "page.html"
     run("search", collection.path, query, "--html", page)
-    assert "the region that matched best" in page.read_text(encoding="utf-8")
+    assert "the best matching region" in page.read_text(encoding="utf-8")
 
 
 def test_a_verified_homography_refines_the_region_to_the_thing_itself(photos: Path, query: Path, tmp_path: Path):

@@ -1,1 +1,1 @@
-"""Why an answer was given: boxes, match lines and heat maps on pixels, and one HTML page that shows them."""
+"""Evidence for an answer: boxes, match lines and heat maps on pixels, maps, and one HTML page that shows them."""

@@ -1,46 +1,21 @@
-"""How positions on the Earth, and the distances between them, are written for a reader.
-
-Numbers as a reader wants to see them: values in, short texts out.
-"""
+"""Values as short texts for a reader: probabilities, scores, times, boxes, positions and distances."""
 
 from resight.geodesy import Position, metres_between
 from resight.types import Attribute, Box
 
-
-def measure_distance(first: Position, second: Position) -> float:
-    """Metres between two positions."""
-    return float(metres_between(*first, [second[0]], [second[1]])[0])
-
-
-def format_metres(metres: float) -> str:
-    """24.6 m, 40 m, 1.5 km, 120 km: as exact as a reader wants it."""
-    if round(metres) < 1000:
-        digits = 0 if metres >= 30 or metres == round(metres) else 1
-        return f"{metres:.{digits}f}\u00a0m"
-    thousands = metres / 1000
-    digits = 0 if thousands >= 99.95 or round(thousands, 1) == round(thousands) else 1
-    return f"{thousands:,.{digits}f}\u00a0km"
-
-
-def format_position(position: Position) -> str:
-    """52.50989° N, 13.28172° E: about a metre."""
-    lat, lon = position
-    return f"{abs(lat):.5f}° {'S' if lat < 0 else 'N'}, {abs(lon):.5f}° {'W' if lon < 0 else 'E'}"
-
-
 LIKELY = 0.5
 NOTHING = "–"
 ORIGINS = {
-    "homography": "the outline of the query, through a verified homography",
-    "points": "verified points: the box is around them",
-    "tokens": "the heat map of matched tokens",
-    "region": "the region that matched best",
+    "homography": "the query's outline, confirmed by matching points",
+    "points": "a box around the matching points",
+    "tokens": "the heat map of matching tokens",
+    "region": "the best matching region",
 }
 VERDICTS = ((0.9, "very likely"), (LIKELY, "likely"), (0.1, "unlikely"))
 
 
 def is_likely(probability: float | None) -> bool:
-    """An answer without a calibrated probability is not called unlikely either."""
+    """Also true without a calibrated probability: nothing then makes the answer unlikely."""
     return probability is None or probability >= LIKELY
 
 
@@ -79,7 +54,7 @@ def format_box(box: Box) -> str:
 
 
 def format_origin(located_by: str) -> str:
-    """What a box comes from; empty where nothing is known of it."""
+    """How the box was found; empty if unknown."""
     return ORIGINS.get(located_by, located_by)
 
 
@@ -87,3 +62,24 @@ def format_value(value: Attribute) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def measure_distance(first: Position, second: Position) -> float:
+    """Metres between two positions."""
+    return float(metres_between(*first, [second[0]], [second[1]])[0])
+
+
+def format_metres(metres: float) -> str:
+    """24.6 m, 40 m, 1.5 km, 120 km: two or three digits."""
+    if round(metres) < 1000:
+        digits = 0 if metres >= 30 or metres == round(metres) else 1
+        return f"{metres:.{digits}f}\u00a0m"
+    thousands = metres / 1000
+    digits = 0 if thousands >= 99.95 or round(thousands, 1) == round(thousands) else 1
+    return f"{thousands:,.{digits}f}\u00a0km"
+
+
+def format_position(position: Position) -> str:
+    """52.50989° N, 13.28172° E, which is exact to about a metre."""
+    lat, lon = position
+    return f"{abs(lat):.5f}° {'S' if lat < 0 else 'N'}, {abs(lon):.5f}° {'W' if lon < 0 else 'E'}"

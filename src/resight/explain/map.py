@@ -1,14 +1,9 @@
-"""Positions on a map that needs no server: Marks in, a <figure> for a page out.
+"""A map for a page, without a server: marks in, a <figure> with a table of all marks out.
 
-The page has the style of map_style.py and, if it has script, the script, without which nothing is lost.
-Places are shares of the map's width and height and marks are in pixels, so that marks and words are equally large on
-every screen and however far the map is enlarged. All that the map shows stands in a table below it too.
-
-Where a query is, by its answers: hits with positions, the estimate, and where it was taken in; a map out.
-
-How a map looks, for the page that it is put into; and a script that keeps its middle in sight as it is enlarged.
-
-Colours are those of the map alone, so that it looks the same on every page.
+`draw_answers` shows where the answers of a search were taken, and the query's estimate; `draw_map` draws any marks. The
+page includes STYLE and, if it may run script, SCRIPT, which keeps the middle in sight while the reader zooms; without
+script the map lacks nothing else. Positions are shares of the map's width and height and marks are in pixels, so that
+marks and labels keep their size on every screen and at every zoom. The map has its own colours, the same on all pages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,16 +20,16 @@ from resight.explain.tiles import Tiles, list_tiles
 from resight.geodesy import Position, find_number, find_position
 from resight.types import Attribute, Hit, PositionEstimate
 
-RATIO = 4 / 3  # width to height; the style has it too
-BAR = 0.3  # of the width, that the scale bar takes at most
-NARROW = 350.0  # pixels, about the narrowest that a map is shown: marks that do not touch there touch nowhere
+RATIO = 4 / 3  # width to height, as in STYLE
+BAR = 0.3  # most of the width that the scale bar takes
+NARROW = 350.0  # pixels of about the narrowest map: marks that do not touch there never touch
 DISC = 10.5  # radius of a numbered mark, in pixels
-ABOVE = {"estimate": 1, "guess": 1, "truth": 2}  # marks that others do not cover, the larger the higher
-WIDE_CIRCLE = 2.0  # times the spread of the marks, beyond which a circle is cut by the edge
-KEY = {  # kind of a mark → its words in the key, in this order
+ABOVE = {"estimate": 1, "guess": 1, "truth": 2}  # marks drawn above the others, the highest number last
+WIDE_CIRCLE = 2.0  # radius in spreads of the marks beyond which the edge may cut a circle
+KEY = {  # kind of mark → label, in the order of the key
     "truth": "where the query was taken",
-    "estimate": "estimate, and the circle that it is in",
-    "guess": "best guess: the place is not known",
+    "estimate": "estimate, with its circle",
+    "guess": "best guess; the place is unknown",
     "very-likely": "answer, very likely",
     "likely": "answer, likely",
     "unlikely": "answer, unlikely",
@@ -42,7 +37,7 @@ KEY = {  # kind of a mark → its words in the key, in this order
     "answer": "answer",
     "right": "right",
     "wrong": "wrong",
-    "open": "nothing to be found",
+    "open": "nothing to find",
 }
 
 
@@ -53,17 +48,84 @@ class Mark:
     name: str
     label: str = ""  # a rank, written into the mark
     heading: float | None = None  # degrees from north, clockwise
-    metres: float = 0.0  # radius of a circle around it
-    note: str = ""  # what else is known: a probability, …
-    link: str = ""  # part of the page that tells more
+    metres: float = 0.0  # radius of the circle around it
+    note: str = ""  # e.g. a probability
+    link: str = ""  # to the details, on the same page
+
+
+def draw_answers(
+    hits: Sequence[Hit],
+    estimate: PositionEstimate | None,
+    query: Mapping[str, Attribute],
+    anchor: str,
+    link: str = "",
+    tiles: Tiles | None = None,
+) -> Markup | None:
+    """The map of a search; None if no answer has a position. `query`: attributes. `link` + rank leads to an answer."""
+    answers = [
+        Mark(
+            _kind(hit.probability),
+            position,
+            hit.id,
+            str(rank),
+            find_number(hit.attributes, "heading"),
+            note="" if hit.probability is None else format_probability(hit.probability),
+            link=f"{link}{rank}" if link else "",
+        )
+        for rank, hit in enumerate(hits, start=1)
+        if (position := find_position(hit.attributes))
+    ]
+    if not answers:
+        return None
+    marks = [*_mark_query(estimate, query), *answers]
+    return draw_map(
+        marks, "Where the answers are", anchor, describe_position(estimate, query, len(hits) - len(answers)), tiles
+    )
+
+
+def describe_position(estimate: PositionEstimate | None, query: Mapping[str, Attribute], unknown: int = 0) -> str:
+    """The estimate in words, its error if known, and how many answers the map leaves out."""
+    sentences = []
+    if estimate is not None:
+        place = format_position((estimate.lat, estimate.lon))
+        known = f"Probability that the collection shows this place: {format_probability(estimate.probability)}."
+        if estimate.known:
+            circle = f"within {format_metres(estimate.metres)} ({estimate.coverage:.0%})"
+            sentences.append(f"Estimated at {place}, {circle}. {known}")
+        else:
+            sentences.append(f"Position unknown. {known}")
+            sentences.append(f"Best guess: {place}.")
+    taken = find_position(query)
+    if taken and estimate is not None:
+        error = format_metres(measure_distance(taken, (estimate.lat, estimate.lon)))
+        sentences.append(f"The query's own position is {error} away.")
+    if unknown:
+        sentences.append(f"{unknown} {'answer has' if unknown == 1 else 'answers have'} no position.")
+    return " ".join(sentences)
+
+
+def _mark_query(estimate: PositionEstimate | None, query: Mapping[str, Attribute]) -> list[Mark]:
+    marks = []
+    if taken := find_position(query):
+        marks.append(Mark("truth", taken, "Query, own position", heading=find_number(query, "heading")))
+    if estimate is not None:
+        kind = "estimate" if estimate.known else "guess"
+        words = f"± {format_metres(estimate.metres)} ({estimate.coverage:.0%})"
+        name = "Estimated position of the query" if estimate.known else "Best guess for the query"
+        marks.append(Mark(kind, (estimate.lat, estimate.lon), name, metres=estimate.metres, note=words))
+    return marks
+
+
+def _kind(probability: float | None) -> str:
+    return "answer" if probability is None else format_verdict(probability).replace(" ", "-")
 
 
 def draw_map(
     marks: Sequence[Mark], name: str, anchor: str, caption: str = "", tiles: Tiles | None = None
 ) -> Markup | None:
-    """None where there is nothing to show. `anchor` tells the maps of a page apart.
+    """A figure with these marks; None without any. `anchor` is the id of the figure.
 
-    Distances in the table are from the first mark of kind truth, else estimate, where there is one.
+    The table gives distances from the first mark of kind truth, else estimate, if there is one.
     """
     if not marks:
         return None
@@ -89,13 +151,13 @@ def draw_map(
             key=[(kind, words) for kind, words in KEY.items() if any(mark.kind == kind for mark in marks)],
             headings=any(mark.heading is not None for mark in marks),
             rows=[_tabulate(mark, origin) for mark in marks],
-            origin=origin and {"truth": "where it was taken", "estimate": "the estimate"}[origin.kind],
+            origin=origin and {"truth": "the query", "estimate": "the estimate"}[origin.kind],
         )
     )
 
 
 def _choose_extent(marks: Sequence[Mark]) -> Projection:
-    """All marks, and circles as far as they do not push the marks together."""
+    """Shows all marks, and those circles that do not push the marks together."""
     positions = [mark.position for mark in marks]
     tight = fit(positions, RATIO)
     most = WIDE_CIRCLE * hypot(tight.width, tight.height) / 2
@@ -103,15 +165,15 @@ def _choose_extent(marks: Sequence[Mark]) -> Projection:
 
 
 def _lay_out(marks: Sequence[Mark], shown: Projection) -> list[dict[str, object]]:
-    """Numbered marks are moved aside where they would lie on each other; the others are too small to need it.
+    """Moves numbered marks aside where they would cover each other; the others are too small to need it.
 
-    Later ones are drawn over earlier ones: the best answer, then estimate and truth, have to be seen.
+    Later ones are drawn over earlier ones, so that the best answer, the estimate and the truth stay visible.
     """
     at = [shown.project(mark.position) for mark in marks]
-    seats = [(x * NARROW, y * NARROW / RATIO) for x, y in at]
+    spots = [(x * NARROW, y * NARROW / RATIO) for x, y in at]
     numbered = [number for number, mark in enumerate(marks) if mark.label]
-    fixed = [seats[number] for number, mark in enumerate(marks) if mark.kind in ABOVE]
-    offsets = declutter([seats[number] for number in numbered], DISC, (NARROW, NARROW / RATIO), fixed)
+    fixed = [spots[number] for number, mark in enumerate(marks) if mark.kind in ABOVE]
+    offsets = declutter([spots[number] for number in numbered], DISC, (NARROW, NARROW / RATIO), fixed)
     aside = dict(zip(numbered, offsets, strict=True))
     return [
         {
@@ -139,88 +201,21 @@ def _tabulate(mark: Mark, origin: Mark | None) -> dict[str, object]:
 
 
 def _summarise(name: str, marks: Sequence[Mark], shown: Projection) -> str:
-    """For those who do not see it: how much there is, and over which distance."""
-    places = "1 place" if len(marks) == 1 else f"{len(marks):,} places"
-    return f"{name}: {places} on {format_metres(shown.width)} from west to east. A table below has them all."
+    """For readers who do not see the map: how many positions, over which distance."""
+    positions = "1 position" if len(marks) == 1 else f"{len(marks):,} positions"
+    return f"{name}: {positions} over {format_metres(shown.width)} from west to east. The table below lists all."
 
 
 def _read_template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["share"] = _say_share
+    environment.filters["share"] = _format_share
     return environment.from_string((resources.files(__package__) / "map.html").read_text(encoding="utf-8"))
 
 
-def _say_share(value: float) -> str:
+def _format_share(value: float) -> str:
     return f"{100 * value:.2f}%"
-
-
-def draw_answers(
-    hits: Sequence[Hit],
-    estimate: PositionEstimate | None,
-    query: Mapping[str, Attribute],
-    anchor: str,
-    link: str = "",
-    tiles: Tiles | None = None,
-) -> Markup | None:
-    """None where no answer has a position. `query` are its attributes; a hit's number is put after `link`."""
-    answers = [
-        Mark(
-            _kind(hit.probability),
-            position,
-            hit.id,
-            str(rank),
-            find_number(hit.attributes, "heading"),
-            note="" if hit.probability is None else format_probability(hit.probability),
-            link=f"{link}{rank}" if link else "",
-        )
-        for rank, hit in enumerate(hits, start=1)
-        if (position := find_position(hit.attributes))
-    ]
-    if not answers:
-        return None
-    marks = [*_mark_query(estimate, query), *answers]
-    return draw_map(
-        marks, "Where the answers are", anchor, describe_position(estimate, query, len(hits) - len(answers)), tiles
-    )
-
-
-def describe_position(estimate: PositionEstimate | None, query: Mapping[str, Attribute], unknown: int = 0) -> str:
-    """The estimate in words, its error where that is known, and how many answers the map has to leave out."""
-    sentences = []
-    if estimate is not None:
-        place = format_position((estimate.lat, estimate.lon))
-        chance = format_probability(estimate.probability)
-        if estimate.known:
-            circle = f"within {format_metres(estimate.metres)} ({estimate.coverage:.0%})"
-            sentences.append(f"Estimated at {place}, {circle}. The place is in the collection: {chance}.")
-        else:
-            sentences.append(f"Where this is cannot be told. The place is in the collection: {chance}.")
-            sentences.append(f"The best guess is {place}.")
-    taken = find_position(query)
-    if taken and estimate is not None:
-        error = format_metres(measure_distance(taken, (estimate.lat, estimate.lon)))
-        sentences.append(f"By its own position, the query was taken {error} from there.")
-    if unknown:
-        sentences.append(f"{unknown} {'answer has' if unknown == 1 else 'answers have'} no position.")
-    return " ".join(sentences)
-
-
-def _mark_query(estimate: PositionEstimate | None, query: Mapping[str, Attribute]) -> list[Mark]:
-    marks = []
-    if taken := find_position(query):
-        marks.append(Mark("truth", taken, "Query, by its own position", heading=find_number(query, "heading")))
-    if estimate is not None:
-        kind = "estimate" if estimate.known else "guess"
-        words = f"± {format_metres(estimate.metres)} ({estimate.coverage:.0%})"
-        name = "Estimate of where the query is" if estimate.known else "Best guess of where the query is"
-        marks.append(Mark(kind, (estimate.lat, estimate.lon), name, metres=estimate.metres, note=words))
-    return marks
-
-
-def _kind(probability: float | None) -> str:
-    return "answer" if probability is None else format_verdict(probability).replace(" ", "-")
 
 
 STYLE = """

@@ -1,14 +1,12 @@
-"""Positions on the Earth → a small flat map: degrees in, metres east and north of its middle out.
+"""A small flat map: positions in degrees in, shares of the map's width and height out; and marks that do not overlap.
 
-Equirectangular about the middle, x = R cos φ₀ (λ − λ₀), y = R (φ − φ₀), with longitudes taken the short way round, so
-that the antimeridian is no edge. Beyond 80° of latitude meridians run together, and the map is azimuthal equidistant
-about its middle instead: distances and directions from there are true. Elsewhere a map of 100 km is true to 1 % up to
-50° of latitude; a wider one is true along the parallel of its middle.
+The map is equirectangular about its middle, x = R cos φ₀ (λ − λ₀), y = R (φ − φ₀), and takes longitudes the short way
+round, so that the antimeridian is no edge. Beyond 80° of latitude, where meridians run together, it is azimuthal
+equidistant about its middle instead: distances and directions from there are true. Elsewhere a map of 100 km is true to
+1 % up to 50° of latitude; a wider one is true along the parallel of its middle.
 
-Marks that would lie on each other → how far each is moved aside, in pixels.
-
-Greedy, in the order given: the first keep their places, later ones go round theirs on wider and wider rings until they
-lie on nothing. A mark that finds no room within reach stays where it is.
+`declutter` moves marks aside, greedily in the order given: the first marks stay at their positions, later ones go round
+theirs on wider and wider rings until they cover nothing. A mark without room within reach stays where it is.
 """
 
 import math
@@ -22,16 +20,21 @@ from resight.geodesy import RADIUS, Position
 
 DEGREE = math.radians(1) * RADIUS  # metres
 POLAR = 80.0
-LEAST_SPAN = 80.0  # metres that a map is wide even where all positions are one
-MARGIN = 0.13  # of the span, on each side, so that marks and labels do not touch the edge
-LINES = 4  # of the grid, about, each way
+LEAST_SPAN = 80.0  # metres across, even if all positions are the same
+MARGIN = 0.13  # share of the span on each side, so that marks and labels do not touch the edge
+LINES = 4  # of the grid in each direction, about
 NICE = (1.0, 2.0, 5.0)
 WIDE_STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 45.0, 90.0)  # degrees
+
+RINGS = (22.0, 38.0, 56.0, 76.0, 98.0)  # pixels that a mark may be moved by
+TURNS = 16  # directions
+
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Projection:
-    """What a map shows: `width` × `height` metres about the middle."""
+    """The extent of a map: `width` × `height` metres about its middle."""
 
     lat: float  # of the middle
     lon: float
@@ -43,7 +46,7 @@ class Projection:
         return abs(self.lat) > POLAR
 
     def project(self, position: Position) -> tuple[float, float]:
-        """Where a position is: shares of the width and of the height, from the upper left."""
+        """A position on the map, as shares of the width and of the height from the upper left."""
         east, north = _flatten(position, (self.lat, self.lon))
         return 0.5 + east / self.width, 0.5 - north / self.height
 
@@ -55,7 +58,7 @@ class Projection:
 
 
 def fit(positions: Sequence[Position], ratio: float, reach: Sequence[float] = ()) -> Projection:
-    """A map `ratio` times as wide as high that shows them all; `reach` are metres that are to be seen around each."""
+    """A map `ratio` times as wide as high that shows all positions, and around each the metres of `reach`."""
     first = _find_middle(positions)
     flat = np.array([_flatten(position, first) for position in positions])
     east, north = ((flat.min(axis=0) + flat.max(axis=0)) / 2).tolist()
@@ -67,19 +70,19 @@ def fit(positions: Sequence[Position], ratio: float, reach: Sequence[float] = ()
 
 
 def draw_grid(shown: Projection) -> tuple[list[tuple[float, str]], list[tuple[float, str]]]:
-    """Lines down and lines across: their share of the width or height, and what they are called."""
+    """Lines down and lines across: their share of the width or height, and their label."""
     if shown.polar:
         step = round_up(shown.width / LINES)
         return (
-            [(0.5 + at / shown.width, _say_offset(at, "E", "W")) for at in _multiples(step, shown.width)],
-            [(0.5 - at / shown.height, _say_offset(at, "N", "S")) for at in _multiples(step, shown.height)],
+            [(0.5 + at / shown.width, _format_offset(at, "E", "W")) for at in _multiples(step, shown.width)],
+            [(0.5 - at / shown.height, _format_offset(at, "N", "S")) for at in _multiples(step, shown.height)],
         )
     south, west, north, east = shown.bounds()
     meridians = _list_degrees(west, min(east, west + 360.0))
     parallels = _list_degrees(max(south, -90.0), min(north, 90.0))
     return (
-        [(shown.project((shown.lat, lon))[0], _say_degrees(lon, words, "EW")) for lon, words in meridians],
-        [(shown.project((lat, shown.lon))[1], _say_degrees(lat, words, "NS")) for lat, words in parallels],
+        [(shown.project((shown.lat, lon))[0], _format_degrees(lon, words, "EW")) for lon, words in meridians],
+        [(shown.project((lat, shown.lon))[1], _format_degrees(lat, words, "NS")) for lat, words in parallels],
     )
 
 
@@ -96,7 +99,7 @@ def round_up(value: float) -> float:
 
 
 def _find_middle(positions: Sequence[Position]) -> Position:
-    """The middle on the sphere; of positions all around it, which have none, that of the first."""
+    """The middle on the sphere; the first position if they lie all around it and have no middle."""
     lat, lon = np.radians(np.array(positions, np.float64)).T
     x, y, z = (np.cos(lat) * np.cos(lon)).mean(), (np.cos(lat) * np.sin(lon)).mean(), np.sin(lat).mean()
     if math.hypot(x, y, z) < 1e-9:
@@ -119,7 +122,7 @@ def _flatten(position: Position, middle: Position) -> tuple[float, float]:
 
 
 def _unflatten(east: float, north: float, middle: Position) -> Position:
-    """The position so many metres east and north of the middle; longitude within ±180."""
+    """The position at these metres east and north of the middle; longitude within ±180."""
     phi0, distance = math.radians(middle[0]), math.hypot(east, north) / RADIUS
     if abs(middle[0]) <= POLAR:
         lat, lon = middle[0] + north / DEGREE, middle[1] + east / (DEGREE * math.cos(phi0))
@@ -138,7 +141,7 @@ def _unflatten(east: float, north: float, middle: Position) -> Position:
 
 
 def _list_degrees(low: float, high: float) -> list[tuple[float, str]]:
-    """Round degrees from low to high, longitudes brought back within ±180, with as many digits as the step has."""
+    """Round degrees from low to high, longitudes brought back within ±180, each with its digits as text."""
     least = (high - low) / LINES
     step = round_up(least) if least <= 1 else min(wide for wide in WIDE_STEPS if wide >= least)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
@@ -147,7 +150,7 @@ def _list_degrees(low: float, high: float) -> list[tuple[float, str]]:
     return [(degrees, f"{abs(degrees):.{digits}f}") for degrees in turned]
 
 
-def _say_degrees(degrees: float, words: str, letters: str) -> str:
+def _format_degrees(degrees: float, words: str, letters: str) -> str:
     return f"{words}°" if abs(degrees) in (0, 180) else f"{words}° {letters[degrees < 0]}"
 
 
@@ -156,17 +159,12 @@ def _multiples(step: float, span: float) -> Iterator[float]:
     return (number * step for number in range(-half, half + 1))
 
 
-def _say_offset(metres: float, positive: str, negative: str) -> str:
+def _format_offset(metres: float, positive: str, negative: str) -> str:
     return "0" if metres == 0 else f"{format_metres(abs(metres))} {positive if metres > 0 else negative}"
 
 
-Point = tuple[float, float]
-RINGS = (22.0, 38.0, 56.0, 76.0, 98.0)  # pixels
-TURNS = 16
-
-
 def declutter(points: Sequence[Point], radius: float, size: Point, fixed: Sequence[Point] = ()) -> list[Point]:
-    """Offsets [n] of discs of one radius at `points`, within a frame of `size`; nothing is put over a `fixed` point."""
+    """Offsets [n], in pixels, of discs of one radius at `points` in a frame of `size`; none covers a `fixed` point."""
     taken = list(fixed)
     offsets = []
     for x, y in points:

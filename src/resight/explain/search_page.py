@@ -1,8 +1,8 @@
-"""One HTML page that shows what was found, where it is, and why.
+"""One HTML page per search or set of searches: the answers, where the object is in them, and why.
 
-In: the query's and the answers' pixels with their Hit and Evidence. Out: the text of a page that stands alone:
-its pictures are data: URIs, it asks nothing of any server, and it can be read in full without script.
-Boxes and points are in pixels of the originals; pixels may be smaller than `size`, the original's width and height.
+In: the pixels of query and answers, with their Hit and Evidence. Out: the text of a self-contained page: its pictures
+are data: URIs, it contacts no server (but that of map tiles), and it reads in full without script. Boxes and points are
+in pixels of the originals; the pixels given may be fewer than `size`, the original's width and height.
 """
 
 import base64
@@ -47,7 +47,7 @@ class QueryView:
     pixels: Pixels
     size: tuple[int, int]
     box: Box | None = None
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # lat, lon and heading, where known
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # e.g. lat, lon and heading
 
 
 @dataclass(frozen=True)
@@ -64,23 +64,23 @@ class Section:
 
     query: QueryView
     hits: Sequence[HitView]
-    title: str = ""  # the query's name when empty
-    details: Mapping[str, Attribute] = field(default_factory=dict)  # what was searched, and how
+    title: str = ""  # default: the query's name
+    details: Mapping[str, Attribute] = field(default_factory=dict)  # of the search
     seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
-    position: PositionEstimate | None = None  # where the query is, by the answers
+    position: PositionEstimate | None = None  # of the query, estimated from the answers
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A picture as the template needs it."""
+    """A picture for the template."""
 
     source: str  # data: URI
     width: int  # of the picture
     height: int
     alt: str
-    size: tuple[int, int] = (0, 0)  # of the original, which `box` refers to
+    size: tuple[int, int] = (0, 0)  # of the original, whose pixels `box` counts
     box: Box | None = None
-    region: Box | None = None  # that the box was found from
+    region: Box | None = None  # from which the box was found
     caption: str = ""
     wide: bool = False  # two pictures side by side
 
@@ -97,7 +97,7 @@ def render(
 
 
 def render_many(title: str, sections: Sequence[Section], tiles: Tiles | None = None) -> str:
-    """One page with several searches, one below the other. With `tiles`, the page asks their server for pictures."""
+    """The page of several searches, one below the other. With `tiles`, it loads pictures from their server."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -161,23 +161,23 @@ def _card(rank: int, view: HitView, section: Section) -> dict[str, object]:
 
 
 def _figures(view: HitView, evidence: Evidence, query: QueryView) -> list[Frame]:
-    """The pictures of the panel that says why."""
+    """The pictures that explain the answer."""
     figures, small = [], shrink(view.pixels, THUMBNAIL)
     if evidence.match:
         match = evidence.match
         picture = draw_match(shrink(query.pixels, THUMBNAIL), small, match, query.size, view.size, LINES)
         shown = min(LINES, len(match.points))
         caption = (
-            f"Query on the left, answer on the right. The lines are {shown} of {len(match.points)} "
-            f"pairs of points that agree with one {GEOMETRY.get(match.model, match.model)}."
+            f"Query on the left, answer on the right. The lines show {shown} of {len(match.points)} "
+            f"matching points that agree with one {GEOMETRY.get(match.model, match.model)}."
         )
         figures.append(_figure(picture, f"Match lines between the query and {view.hit.id}", caption, wide=True))
     if evidence.query_heat is not None:
-        caption = "Query: how well each part is found again in the answer. Dark is not at all, bright yellow is best."
+        caption = "Query: which parts appear in the answer. Dark = no match, bright = strong match."
         heated = overlay_heat(shrink(query.pixels, THUMBNAIL), evidence.query_heat)
-        figures.append(_figure(heated, f"Heat map over the query: what {view.hit.id} has of it", caption))
+        figures.append(_figure(heated, f"Heat map over the query: parts that {view.hit.id} shows", caption))
     if evidence.heat is not None:
-        caption = "Answer: where it resembles the query. Dark is not at all, bright yellow is best."
+        caption = "Answer: where it matches the query. Dark = no match, bright = strong match."
         figures.append(_figure(overlay_heat(small, evidence.heat), f"Heat map over {view.hit.id}", caption))
     if evidence.tokens is not None:
         figures += _mark_both(view, query, evidence.tokens)
@@ -185,23 +185,21 @@ def _figures(view: HitView, evidence: Evidence, query: QueryView) -> list[Frame]
 
 
 def _mark_both(view: HitView, query: QueryView, tokens: TokenMatches) -> list[Frame]:
-    """Query and answer with the same number on parts that matched; nothing where none did."""
+    """Query and answer with the same number on matching parts; empty if no parts match."""
     pairs = choose_pairs(tokens)
     if not len(pairs):
         return []
     left = mark(shrink(query.pixels, THUMBNAIL), tokens.query_seeds[pairs[:, 0]], query.size)
     right = mark(shrink(view.pixels, THUMBNAIL), tokens.image_seeds[pairs[:, 1]], view.size)
-    parts = "part" if len(pairs) == 1 else f"{len(pairs)} parts"
+    best = "best matching part" if len(pairs) == 1 else f"{len(pairs)} best matching parts"
     return [
-        _figure(
-            left, f"The query with the {parts} that matched best, numbered", f"Query: the {parts} that matched best."
-        ),
-        _figure(right, f"{view.hit.id} with what they matched", "Answer: what they matched, under the same numbers."),
+        _figure(left, f"The query with the {best}, numbered", f"Query: the {best}."),
+        _figure(right, f"{view.hit.id} with the matching parts", "Answer: the matching parts, with the same numbers."),
     ]
 
 
 def _frame(pixels: Pixels, size: tuple[int, int], box: Box | None, alt: str, region: Box | None = None) -> Frame:
-    """A thumbnail, and the parts of the boxes that lie inside its image."""
+    """A thumbnail with the boxes, cut at the edges of the image."""
     small = shrink(pixels, THUMBNAIL)
     inside = _clip(box, size)
     first = _clip(region, size) if region != box else None
@@ -228,7 +226,7 @@ def _data_uri(pixels: Pixels) -> str:
 
 
 def shrink(pixels: Pixels, limit: int) -> Pixels:
-    """`pixels` with no side longer than `limit`; smaller ones as they are."""
+    """`pixels` with no side longer than `limit`; smaller images stay as they are."""
     scale = limit / max(pixels.shape[:2])
     if scale >= 1:
         return pixels

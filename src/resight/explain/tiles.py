@@ -1,8 +1,8 @@
-"""A layer of map tiles: a server's address and what a map shows in, pictures with their places out.
+"""A layer of map tiles: the address of a tile server and the extent of a map in, pictures with their coordinates out.
 
-Tiles are those of the usual scheme (Web Mercator, 256 pixels, row 0 in the north). Each is set by its corners, so that
-it lies right on a map that is not Mercator's: within a tile of level 7 or above the two differ by less than two pixels.
-A map wider than that, and one near a pole, has no tiles.
+Tiles follow the usual scheme (Web Mercator, 256 pixels, row 0 in the north). Each is positioned by its corners, so that
+it also fits a map that is not Mercator's: within a tile of level 7 or above the two differ by less than two pixels. A
+wider map, and one near a pole, has no tiles.
 """
 
 import math
@@ -14,15 +14,15 @@ from resight.errors import InputError
 from resight.explain.projection import Projection
 
 LEAST_LEVEL, MOST_LEVEL = 7, 19
-ACROSS = 3  # tiles that span a map, at least, where there is such a level
+ACROSS = 3  # least number of tiles across a map, if there is such a level
 FIELDS = ("{z}", "{x}", "{y}")
-# A host and a path of letters that can neither end an entry of a page's policy nor stand for anything in it.
+# A host and a path whose characters neither end an entry of a page's content security policy nor mean anything in it.
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?/([A-Za-z0-9/._~%@?&=+-]|\{[xyz]\})*")
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """Whose tiles; `attribution` is what the server's licence wants to be said on the map."""
+    """A tile server; its licence requires the `attribution` on the map."""
 
     template: str  # https://…/{z}/{x}/{y}.png
     attribution: str
@@ -30,29 +30,29 @@ class Tiles:
     def __post_init__(self) -> None:
         if not ADDRESS.fullmatch(self.template) or any(self.template.count(field) != 1 for field in FIELDS):
             raise InputError(
-                "not an address of tiles",
-                expected="the address of a server with {z}, {x} and {y} in it, each once",
+                "not the address of a tile server",
+                expected="an address that contains {z}, {x} and {y} once each",
                 actual=self.template,
                 fix="e.g. --tiles https://tiles.example.org/{z}/{x}/{y}.png",
             )
         if not self.attribution.strip():
             raise InputError(
-                "whose tiles these are has to be said on the map",
-                expected="--attribution TEXT beside --tiles",
+                "the map has to credit the tiles",
+                expected="--attribution TEXT with --tiles",
                 actual="no text",
                 fix='e.g. --attribution "© OpenStreetMap contributors"',
             )
 
     @property
     def origin(self) -> str:
-        """The one server that a page may ask."""
+        """The only server that the page may contact."""
         address = urlsplit(self.template)
         return f"{address.scheme}://{address.netloc}"
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A picture, and where it is: shares of the map's width and height."""
+    """A picture and its rectangle, in shares of the map's width and height."""
 
     address: str
     x: float
@@ -62,7 +62,7 @@ class Tile:
 
 
 def list_tiles(tiles: Tiles, shown: Projection) -> list[Tile]:
-    """Those that cover the map; none where it is too wide for them."""
+    """The tiles that cover the map; none if it is too wide for them."""
     if shown.polar:
         return []
     south, west, north, east = shown.bounds()
@@ -72,7 +72,7 @@ def list_tiles(tiles: Tiles, shown: Projection) -> list[Tile]:
     size = 2**level
     columns = range(math.floor(_column(west, size)), math.floor(_column(east, size)) + 1)
     rows = range(max(0, math.floor(_row(north, size))), min(size - 1, math.floor(_row(south, size))) + 1)
-    placed = []
+    found = []
     for row in rows:
         top, bottom = (shown.project((_latitude(edge, size), shown.lon))[1] for edge in (row, row + 1))
         for column in columns:
@@ -81,8 +81,8 @@ def list_tiles(tiles: Tiles, shown: Projection) -> list[Tile]:
             for field, value in zip(FIELDS, (level, column % size, row), strict=True):
                 address = address.replace(field, str(value))
             width = 1 / (_column(east, size) - _column(west, size))
-            placed.append(Tile(address, left, top, width, bottom - top))
-    return placed
+            found.append(Tile(address, left, top, width, bottom - top))
+    return found
 
 
 def _column(lon: float, size: int) -> float:

@@ -4,14 +4,13 @@ import pytest
 from resight.errors import BoxError
 from resight.explain.draw import (
     CASING,
-    COLOURS,
     MINT,
+    PAIR_COLOURS,
     WIDTH_LIMIT,
     choose_pairs,
     colour_by_position,
     draw_box,
     draw_match,
-    draw_pairs,
     draw_quadrilateral,
     equalise,
     mark,
@@ -139,20 +138,15 @@ def test_marks_are_where_the_boxes_are_and_keep_what_is_in_them():
     assert abs(columns[-1] - 300) < 6 and abs(rows[-1] - 250) < 6
     assert 180 < columns[0] < 200 and 130 < rows[0] < 150  # the disc over the corner at 200, 150
     assert not differs[200:240, 230:290].any()
-    assert (drawn == COLOURS[0]).all(axis=2).any()
+    assert (drawn == PAIR_COLOURS[0]).all(axis=2).any()
     assert (pixels == 90).all()
 
 
 def test_a_number_at_the_edge_is_drawn_whole():
     pixels = np.full((300, 400, 3), 90, np.uint8)
-    inside = (mark(pixels, np.array([[100, 100, 140, 140]], np.float32), (400, 300)) == COLOURS[0]).all(axis=2)
-    edge = (mark(pixels, np.array([[0, 0, 40, 40]], np.float32), (400, 300)) == COLOURS[0]).all(axis=2)
+    inside = (mark(pixels, np.array([[100, 100, 140, 140]], np.float32), (400, 300)) == PAIR_COLOURS[0]).all(axis=2)
+    edge = (mark(pixels, np.array([[0, 0, 40, 40]], np.float32), (400, 300)) == PAIR_COLOURS[0]).all(axis=2)
     assert edge[:22, :22].sum() > 0.9 * inside[89:111, 89:111].sum()  # a disc of 21 pixels
-
-
-def test_query_and_answer_stand_side_by_side_at_one_height():
-    small, large = np.zeros((50, 100, 3), np.uint8), np.zeros((100, 80, 3), np.uint8)
-    assert draw_pairs(small, large, line_up([0.5]), (100, 50), (80, 100)).shape == (100, 200 + 4 + 80, 3)
 
 
 RED = (255, 0, 0)

@@ -35,7 +35,7 @@ def test_one_mark_stands_in_the_middle_of_a_map_with_a_bar_of_20_metres():
     drawn = plain(draw_map([Mark("truth", HERE, "Query")], "Map", "map"))
     assert '<svg class="geo-mark truth" x="50.00%" y="50.00%">' in drawn
     assert ">20 m</text>" in drawn
-    assert "1 place on 108 m from west to east" in drawn
+    assert "1 position over 108 m from west to east" in drawn
 
 
 def test_the_scale_bar_is_as_long_as_it_says():
@@ -56,7 +56,7 @@ def test_a_circle_is_as_large_as_its_metres():
 
 def test_a_circle_that_dwarfs_the_marks_does_not_push_them_together():
     drawn = plain(draw_map([Mark("estimate", HERE, "e", metres=1e6)], "Map", "map"))
-    assert "on 108 m from west to east" in drawn
+    assert "over 108 m from west to east" in drawn
 
 
 def test_every_kind_of_mark_is_in_the_key_and_in_the_style():
@@ -64,14 +64,14 @@ def test_every_kind_of_mark_is_in_the_key_and_in_the_style():
     for kind, words in KEY.items():
         assert f"</svg>{words}</li>" in drawn.replace("\n", "")
         assert f".geo .{kind} " in STYLE
-    assert "looks this way" not in drawn
+    assert "viewing direction" not in drawn
 
 
 def test_the_table_has_every_mark_with_its_distance_from_the_truth():
     marks = [Mark("truth", (0.0, 0.0), "Query"), Mark("answer", (0.01, 0.0), "far", "1", 370.0, note="95%")]
     drawn = plain(draw_map(marks, "Map", "map"))
     assert "<td>1</td><td>far</td><td>0.01000° N, 0.00000° E</td><td>10°</td><td>1.1 km</td><td>95%</td>" in drawn
-    assert "From where it was taken" in drawn
+    assert "Distance to the query" in drawn
 
 
 def test_words_of_users_are_text():
@@ -104,14 +104,14 @@ def test_without_a_calibration_answers_are_just_answers():
 
 def test_an_estimate_is_told_with_its_radius_coverage_and_error():
     assert plain(describe_position(estimate(), {"lat": 52.5, "lon": 13.2803})) == (
-        "Estimated at 52.50000° N, 13.28000° E, within 60 m (90%). The place is in the collection: 62%. "
-        "By its own position, the query was taken 20.3 m from there."
+        "Estimated at 52.50000° N, 13.28000° E, within 60 m (90%). "
+        "Probability that the collection shows this place: 62%. The query's own position is 20.3 m away."
     )
 
 
 def test_where_the_place_is_not_known_it_is_said():
     assert plain(describe_position(estimate(known=False, probability=0.2), {})) == (
-        "Where this is cannot be told. The place is in the collection: 20%. The best guess is 52.50000° N, 13.28000° E."
+        "Position unknown. Probability that the collection shows this place: 20%. Best guess: 52.50000° N, 13.28000° E."
     )
     drawn = draw_answers([hit("a", lat=52.5, lon=13.28)], estimate(known=False), {}, "map")
     assert 'class="geo-mark guess"' in drawn

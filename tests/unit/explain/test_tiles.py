@@ -18,12 +18,12 @@ TILES = Tiles(TEMPLATE, "© somebody")
      "https://t.example.org/{z}/{x}/{y}/{y}"],
 )  # fmt: skip
 def test_what_is_no_address_of_tiles_is_refused(template):
-    with pytest.raises(InputError, match="not an address of tiles"):
+    with pytest.raises(InputError, match="not the address of a tile server"):
         Tiles(template, "© somebody")
 
 
 def test_tiles_without_attribution_are_refused():
-    with pytest.raises(InputError, match="whose tiles these are"):
+    with pytest.raises(InputError, match="has to credit the tiles"):
         Tiles(TEMPLATE, " ")
 
 
