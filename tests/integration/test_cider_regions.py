@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 cider = pytest.importorskip("resight.encode.backbones.cider")
 
 import resight  # noqa: E402
-from resight.encode.networks.cider.weights_file import save_network  # noqa: E402
+from resight.encode.networks.cider.network import save_network  # noqa: E402
 from resight.types import Box  # noqa: E402
 
 QUAD = ((440, 20), (620, 14), (624, 146), (436, 140))

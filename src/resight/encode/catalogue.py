@@ -22,8 +22,7 @@ from resight import plugins
 from resight.encode import backbones, models
 from resight.encode.backbones import About, Backbone
 from resight.encode.extract import extract
-from resight.encode.models import BACKBONES, Model
-from resight.encode.networks.flops import Cost
+from resight.encode.models import BACKBONES, Cost, Model
 from resight.errors import MissingExtra, MissingWeights
 from resight.types import Choice, Descriptors, ImageRef, Picture, Skipped
 

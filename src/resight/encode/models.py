@@ -34,6 +34,15 @@ class Model:
     own_weights: bool = False  # nobody gives them out by a common way: `weights` has to name a file
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Of one part of a network."""
+
+    part: str
+    parameters: int
+    operations: int  # multiplications with their additions, for one image of the usual size
+
+
 @cache
 def catalogue() -> Mapping[str, Model]:
     text = (resources.files("resight.encode") / "models.toml").read_text(encoding="utf-8")

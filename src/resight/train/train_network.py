@@ -1,16 +1,15 @@
-"""A recipe and the folder of its data → a trained network.
+"""Train a network by a recipe (`train_recipe`).
 
-In: a Recipe with `data`, an encoder that can be trained (cider) and `[train]`. Out: a Trained, and in `out`
+In: a Recipe with `data`, a trainable encoder (cider) and `[train]`. Out: a Trained, and in the folder `out`
 
-    network.safetensors        what `encoder = { name = "cider", weights = … }` reads
-    recipe.toml                a recipe with it, for `resight index`
-    report.json                what was trained on what, and how it ended
+    network.safetensors        for `encoder = { name = "cider", weights = … }`
+    recipe.toml                a recipe with that encoder, for `resight index`
+    report.json                data, classes and results
     all/ | backbone/, head/    each stage: checkpoint, best weights, curves
 """
 
 import dataclasses
 import functools
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +18,10 @@ from typing import Any
 from resight import plugins
 from resight.data import sets
 from resight.encode.backbones import cider
-from resight.encode.networks.cider.network import CiderNetwork
-from resight.encode.networks.cider.weights_file import save_network
+from resight.encode.networks.cider.network import CiderNetwork, save_network
 from resight.errors import InputError, RecipeError
 from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint_file
 from resight.recipe.tables import write_recipe
 from resight.train import losses
 from resight.train.distributed import Team, check_batch
@@ -31,12 +30,12 @@ from resight.train.head_evaluation import Judge
 from resight.train.held_out import Validation
 from resight.train.leakage_guard import find_left_out
 from resight.train.loading import ImageBatches
-from resight.train.loop import LAST, Report, Told, train
+from resight.train.loop import LAST, Report, StepReport, train
 from resight.train.train_config import Settings, Stage, read_settings
 from resight.types import Choice, IntArray, Recipe
 
 NETWORK, RECIPE, REPORT, SIZES = "network.safetensors", "recipe.toml", "report.json", "sizes.json"
-BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # where the first weights came from
+BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # settings about the first weights
 ALONE = Team()
 
 
@@ -61,10 +60,10 @@ def train_recipe(
     *,
     resume: bool = False,
     team: Team = ALONE,
-    tell: Callable[[Stage, Told], None] | None = None,
+    on_step: Callable[[Stage, StepReport], None] | None = None,
     listing: Callable[[int, int], None] | None = None,
 ) -> Trained:
-    """`judge` is that of resight.evaluate; `listing` hears of the files whose sizes are read."""
+    """Train all stages. `judge` is resight.evaluate's; `listing(done, total)` is called while image sizes are read."""
     settings = read_settings(recipe)
     check_batch(settings.batch, settings.accumulate, settings.together, team.size)
     _check_folder(out, settings, resume)
@@ -90,7 +89,7 @@ def train_recipe(
             stage=stage,
             team=team,
             resume=resume,
-            tell=None if tell is None else functools.partial(tell, stage),
+            on_step=None if on_step is None else functools.partial(on_step, stage),
         )
     trained = _describe(recipe, parts, reports, out)
     if team.leads:
@@ -99,11 +98,11 @@ def train_recipe(
 
 
 def make_network(recipe: Recipe) -> CiderNetwork:
-    """The network of the recipe's only branch, as it is before training."""
+    """The untrained network of the recipe's only branch."""
     encoder = recipe.branches[0].encoder
     if len(recipe.branches) != 1 or encoder.name != "cider":
         raise RecipeError(
-            f"the recipe {recipe.name!r} has no network that can be trained",
+            f"the recipe {recipe.name!r} has no trainable network",
             expected='one branch with encoder = "cider", whose backbone may be any of timm or transformers',
             actual=", ".join(branch.encoder.name for branch in recipe.branches),
             fix="for a light head over any other encoder: resight train --folder PHOTOS",
@@ -112,20 +111,19 @@ def make_network(recipe: Recipe) -> CiderNetwork:
 
 
 def describe_network(recipe: Recipe, network: CiderNetwork) -> dict[str, Any]:
-    """What it looks like, and where its first weights come from; a file by its content, wherever it lies."""
+    """The network's design and the origin of its first weights; a file is identified by its content."""
     config = plugins.configure(cider.Config, recipe.branches[0].encoder.settings, "encoder 'cider'")
     file = config.weights or config.backbone_weights
     design = dataclasses.asdict(network.design)
     if file is not None:
-        with file.open("rb") as opened:
-            return {**design, "first weights": hashlib.file_digest(opened, "sha256").hexdigest()[:16]}
+        return {**design, "first weights": fingerprint_file(file, 16)}
     return {**design, "first weights": "of the backbone's makers" if config.pretrained else "random"}
 
 
 def load_examples(recipe: Recipe, root: Path, settings: Settings) -> Parts:
     if recipe.data is None:
         raise RecipeError(
-            f"the recipe {recipe.name!r} does not say what to train on",
+            f"the recipe {recipe.name!r} has no training data",
             expected="data: a set with labels, such as sfm120k, gldv2, manifest, or folder with labels = true",
             fix='e.g. data = { name = "folder", labels = true }',
         )
@@ -134,26 +132,26 @@ def load_examples(recipe: Recipe, root: Path, settings: Settings) -> Parts:
 
 
 def _check_folder(out: Path, settings: Settings, resume: bool) -> None:
-    """A training is not overwritten by mistake."""
+    """Refuse to overwrite a training by mistake."""
     begun = [stage for stage in settings.stages if (out / stage / LAST).exists()]
     if begun and not resume:
         raise InputError(
-            f"{out} holds a training already",
+            f"{out} already holds a training",
             expected="a folder without one",
             actual=", ".join(f"{stage}/{LAST}" for stage in begun),
-            fix="add --resume to go on with it, or choose another --out",
+            fix="add --resume to continue it, or choose another --out",
         )
 
 
 def _read_sizes(
     examples: Examples, settings: Settings, out: Path, team: Team, listing: Callable[[int, int], None] | None
 ) -> IntArray | None:
-    """By the leader; the others read what it has written."""
+    """The leader reads the image headers; the other processes read the file that it writes."""
     if settings.sampling == "fixed" or not examples.refs:
         return None
     if team.leads:
         read_sizes(examples.refs, out / SIZES, listing)
-    team.tell(None)
+    team.broadcast(None)
     return read_sizes(examples.refs, out / SIZES)
 
 
@@ -179,6 +177,6 @@ def _write(trained: Trained, network: CiderNetwork, recipe: Recipe, out: Path) -
     ready = dataclasses.replace(
         recipe, branches=(dataclasses.replace(branch, encoder=encoder),), data=None, train=None, metrics=()
     )
-    write_recipe(ready, out / RECIPE, f"The network that was trained by the recipe {recipe.name}.")
+    write_recipe(ready, out / RECIPE, f"Network trained by the recipe {recipe.name}.")
     with write_atomic(out / REPORT) as temporary:
         temporary.write_text(json.dumps(dataclasses.asdict(trained), indent=1, default=str) + "\n", encoding="utf-8")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from support.builders import fill_picture, make_picture
 
-from resight.encode.preprocess import Statistics, choose_input, crop, prepare
+from resight.encode.preprocess import Statistics, choose_input, crop_centre, prepare
 
 HALVES = Statistics((100, 110, 120), (2, 4, 8))
 
@@ -45,7 +45,7 @@ def test_crop_shows_the_middle_in_pixels_of_the_original():
 def test_the_crop_is_centred_and_as_large_as_it_can_be(
     width: int, height: int, proportion: float, box: tuple[int, ...]
 ):
-    assert crop(width, height, proportion) == box
+    assert crop_centre(width, height, proportion) == box
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (1, 300), (300, 2), (5000, 3)])

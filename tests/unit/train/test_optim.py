@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from resight.encode.networks.torch_backbone import Capture
-from resight.train.optim import Average, find_rate
+from resight.encode.networks.torch_backbone import ForwardHook
+from resight.train.optim import set_averaged_steps, find_rate, make_average
 
 
 def make(value: float) -> nn.Module:
@@ -13,23 +13,25 @@ def make(value: float) -> nn.Module:
 
 
 def test_the_average_moves_by_what_the_decay_leaves():
-    average = Average(make(1.0), decay=0.9)
-    average.update(make(2.0), steps=1000)
-    assert torch.allclose(average.network.weight, torch.tensor(1.1))
+    average = make_average(make(1.0), decay=0.9)
+    set_averaged_steps(average, 1000)
+    average.update_parameters(make(2.0))
+    assert torch.allclose(average.module.weight, torch.tensor(1.1))
 
 
 def test_at_the_start_the_decay_is_smaller():
-    average = Average(make(1.0), decay=0.9)
-    average.update(make(2.0), steps=0)  # a decay of 1/10
-    assert torch.allclose(average.network.weight, torch.tensor(1.9))
+    average = make_average(make(1.0), decay=0.9)
+    average.update_parameters(make(2.0))  # a decay of 1/10
+    assert torch.allclose(average.module.weight, torch.tensor(1.9))
 
 
 def test_statistics_are_copied_and_the_network_stays_as_it_is():
     network = make(2.0)
     network.running_mean.fill_(5.0)
-    average = Average(make(1.0), decay=0.5)
-    average.update(network, steps=10)
-    assert average.network.running_mean.item() == 5
+    average = make_average(make(1.0), decay=0.5)
+    set_averaged_steps(average, 10)
+    average.update_parameters(network)
+    assert average.module.running_mean.item() == 5
     assert network.weight.item() == 2
 
 
@@ -39,7 +41,7 @@ class Reader(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.block, self.rest = nn.Linear(2, 2), nn.Linear(2, 1)
-        self.seen = Capture(self.block, "output")
+        self.seen = ForwardHook(self.block, "output")
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         self.rest(self.block(rows))
@@ -49,7 +51,7 @@ class Reader(nn.Module):
 def test_the_copy_of_a_network_reads_its_own_block():
     network, rows = Reader(), torch.ones(1, 2)
     network(rows)
-    average = Average(network, decay=0.9).network
+    average = make_average(network, decay=0.9).module
     with torch.no_grad():
         average.block.weight.fill_(2.0)
         average.block.bias.fill_(1.0)

@@ -1,14 +1,14 @@
-"""CiDeR: finds the thing of interest in a picture and describes it, in one pass and without having been told where.
+"""CiDeR: finds the object of interest in a picture and describes it in one pass; it needs no boxes to learn from.
 
 In: pictures. Out: Features with `grid`; `patches` are the cells after the selective context, `attention` is the map of
 the attentional localisation in 0..1, `head` the network's descriptor (descriptor = { name = "pooled", pooling =
-"head" }). Song et al., CVPR 2024; the parts are modules of resight.encode.networks.cider, the settings of the network
+"head" }). Song et al., CVPR 2024. The parts are modules of resight.encode.networks.cider, and the network's settings
 are those of its `design.py`.
 
-The weights are those of a file that `resight train` has made (`weights`), which also says what the network looks like.
-Without one the network is built for training: with random weights that are always the same, its backbone those of its
-makers (`pretrained`) or of a file (`backbone_weights`). `network` is the torch module. Nothing can be encoded with a
-network that knows nothing, unless `untrained` says that this is meant.
+`weights` names a file made by `resight train`, which also holds the design of the network. Without it, `build` makes a
+network to train: its weights are random and always the same, those of its backbone come from the makers (`pretrained`)
+or from a file (`backbone_weights`). An untrained network refuses to encode unless `untrained` asks for it. `network` is
+the torch module.
 """
 
 import dataclasses
@@ -19,12 +19,11 @@ from pathlib import Path
 import torch
 
 from resight.encode.backbones import About
+from resight.encode.models import Cost
 from resight.encode.networks.checkpoint_loader import load_weights
-from resight.encode.networks.cider.backbone import make_trunk
-from resight.encode.networks.cider.design import Design
-from resight.encode.networks.cider.network import CiderNetwork
-from resight.encode.networks.cider.weights_file import choose_design, read_design
-from resight.encode.networks.flops import Cost, count_costs
+from resight.encode.networks.cider.backbone import make_map_backbone
+from resight.encode.networks.cider.design import Design, choose_design, read_design
+from resight.encode.networks.cider.network import CiderNetwork, count_costs
 from resight.encode.networks.torch_backbone import SEED, Outputs, Settings, TorchBackbone
 from resight.errors import MissingWeights, RecipeError
 from resight.types import Features, Picture
@@ -33,7 +32,7 @@ ABOUT = About(
     "CiDeR: detection and description in one network",
     2048,
     "cell of the feature map",
-    "a network of one's own, from `resight train`",
+    "a file of your own, from `resight train`",
     "that of the training images",
     7 * 7,
 )
@@ -50,11 +49,11 @@ class Config(Design, Settings):
         sources = [self.weights, self.backbone_weights, self.pretrained or None, self.untrained or None]
         if sum(source is not None for source in sources) > 1 or self.projection:
             raise RecipeError(
-                "settings of cider that contradict each other",
+                "the settings of cider contradict each other",
                 expected="at most one of weights, backbone_weights, pretrained and untrained; no projection",
                 actual=f"weights = {self.weights}, backbone_weights = {self.backbone_weights}, pretrained = "
                 f"{self.pretrained}, untrained = {self.untrained}, projection = {self.projection}",
-                fix="leave out what is not meant",
+                fix="keep one of them",
             )
 
     @property
@@ -67,24 +66,24 @@ def build(config: Config) -> "Cider":
 
 
 def make_network(config: Config) -> CiderNetwork:
-    """On the CPU, ready to be trained."""
+    """The network on the CPU, ready to train."""
     design = config.design
     if config.weights is not None:
         design = choose_design(design, read_design(config.weights), config.weights.name)
     source = Settings(
         weights=config.backbone_weights, untrained=not config.pretrained and config.backbone_weights is None
     )
-    trunk = make_trunk(design, source)
+    backbone = make_map_backbone(design, source)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
-        network = CiderNetwork(design, trunk)
+        network = CiderNetwork(design, backbone)
     if config.weights is not None:
         load_weights(network, config.weights)
     return network.train()
 
 
 def find_weights(config: Config) -> Path | None:
-    """The file that build would read; None: random weights are meant."""
+    """The file that `build` would read; None for random weights."""
     if config.untrained:
         return None
     path = config.weights or config.backbone_weights
@@ -107,7 +106,7 @@ def count_parts(config: Config) -> list[Cost]:
 
 class Cider:
     def __init__(self, network: CiderNetwork, config: Config) -> None:
-        settings = replace(config, block=None)  # the design has it already
+        settings = replace(config, block=None)  # the design holds it
         self._backbone = TorchBackbone(Reader(network), settings, f"cider {network.design}")
         self._is_trained = config.untrained or config.pretrained or bool(config.weights or config.backbone_weights)
         self.network = network.requires_grad_(True)
@@ -121,7 +120,7 @@ class Cider:
 
 
 class Reader:
-    """The network as TorchBackbone reads it."""
+    """The Network that TorchBackbone runs."""
 
     def __init__(self, network: CiderNetwork) -> None:
         self.module: torch.nn.Module = network
@@ -138,7 +137,7 @@ class Reader:
 def refuse_untrained() -> MissingWeights:
     return MissingWeights(
         "this CiDeR network has not been trained",
-        expected="the setting weights, a file that `resight train` has made",
+        expected="the setting weights, a file made by `resight train`",
         actual="random weights",
         fix="train it, or set pretrained = true (a trained backbone alone) or untrained = true (for tests and timing)",
     )

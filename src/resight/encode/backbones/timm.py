@@ -1,14 +1,14 @@
 """Any network of timm, by its name: vision transformers and convolutional networks.
 
 In: pictures. Out: Features with `grid` and `patches`; of a transformer with a CLS token also `cls` and `attention`
-(where CLS looks in the last block or in `block`, mean over heads, not scaled up to 1 where CLS and registers take a
+(that of CLS in the last block or in `block`, mean over heads; it sums to less than 1 where CLS and registers take a
 share); `head` is the network's own vector. Size, mean, deviation, interpolation and the share of a crop are those of
-the weights unless set. Sizes other than the usual one, square or not, work for convolutional networks and wherever timm
-interpolates the position embedding.
+the weights unless set. Other sizes, square or not, work for convolutional networks and wherever timm interpolates the
+position embedding.
 
-Weights come from the Hugging Face hub once and are cached; from `weights`, a checkpoint of one's own in timm's naming
+Weights come from the Hugging Face hub, once, and are cached; from `weights`, a checkpoint of your own in timm's naming
 (its position embedding may have another grid); or are random (`untrained`). `projection = true` gives the vector after
-the last linear layer; where that layer is a classifier of ImageNet's classes it is refused. With `block` the network
+the last linear layer; it is refused where that layer is a classifier of ImageNet's classes. With `block` the network
 ends there and has no `head`.
 """
 
@@ -16,20 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resight.encode.backbones import About
+from resight.encode.networks import timm_network
 from resight.encode.networks.timm_network import TimmNetwork
 from resight.encode.networks.torch_backbone import Settings, TorchBackbone
-from resight.encode.networks.torchvision_compat import declare_missing
 from resight.errors import MissingWeights, RecipeError
-
-declare_missing()  # timm imports torchvision
-
-from resight.encode.networks import timm_network  # noqa: E402
 
 ABOUT = About(
     "networks of timm",
     384,
     "patch of the image, or cell of the feature map",
-    "Hugging Face hub, or a checkpoint of one's own",
+    "Hugging Face hub, or a checkpoint of your own",
     "Apache-2.0 (DINOv2, the default); others differ",
     37 * 37,
 )
@@ -56,7 +52,7 @@ def build(config: Config) -> TorchBackbone:
 
 
 def find_weights(config: Config) -> Path | None:
-    """The file that build would read, without asking the hub; None where it needs none."""
+    """The file that `build` would read, found without the hub; None where it needs none."""
     timm_network.check_name(config.model)
     if config.untrained:
         return None
@@ -64,7 +60,7 @@ def find_weights(config: Config) -> Path | None:
     if path is None or not path.is_file():
         raise MissingWeights(
             f"the weights of {config.model} are not on this machine",
-            expected="them in the cache of the Hugging Face hub, or the setting weights with the path of a file",
+            expected="the weights in the cache of the Hugging Face hub, or the setting weights with the path of a file",
             actual="neither" if path is None else f"no file {path}",
             fix="use it once with a network connection, or set `weights` to the path of a file",
         )

@@ -1,1 +1,1 @@
-"""Networks that run on torch: what the backbones timm and transformers share."""
+"""Networks that run on torch, and their weights: shared by the backbones timm, transformers and cider."""

@@ -1,12 +1,11 @@
-"""The families of networks of the library transformers that resight knows how to read.
+"""Architectures of the library transformers, before they have any weights.
 
-A family says which classes make the network, where its patches begin and what it must be told to take any size. The
-names are those of the table architectures.toml; `types` are those of a config.json.
+`describe`: a name of the table architectures.toml, a folder made by save_pretrained, or another id of the hub → an
+Architecture: its family, the values of its configuration and how to prepare pictures for it.
 
-What a network of the library transformers looks like, before it has any weights.
-
-In: a name of the table architectures.toml, a folder made by save_pretrained, or another id of the hub.
-Out: an Architecture: its family, the values of its configuration and how pictures are prepared for it.
+FAMILIES holds the families of networks that resight can read: the classes that make the network, where its patches
+begin and which arguments let it take any size. Its keys are those of architectures.toml; `types` are those of a
+config.json.
 """
 
 import functools
@@ -24,104 +23,16 @@ from resight.encode.networks import hub
 from resight.encode.preprocess import Interpolation
 from resight.errors import RecipeError
 
-Arguments = Callable[[torch.Tensor, int], dict[str, Any]]
-
-
-def give_nothing(_planes: torch.Tensor, _cell: int) -> dict[str, Any]:
-    return {}
-
-
-def interpolate(_planes: torch.Tensor, _cell: int) -> dict[str, Any]:
-    return {"interpolate_pos_encoding": True}
-
-
-def interpolate_in_order(planes: torch.Tensor, cell: int) -> dict[str, Any]:
-    """MAE sorts its tokens by noise: rising noise leaves them as they are."""
-    count = (planes.shape[2] // cell) * (planes.shape[3] // cell)
-    noise = torch.arange(count, device=planes.device, dtype=torch.float32).expand(planes.shape[0], count)
-    return {"interpolate_pos_encoding": True, "noise": noise}
-
-
-@dataclass(frozen=True)
-class Family:
-    types: tuple[str, ...]
-    config: str  # class of the library
-    model: str  # class of the library
-    anchor: str  # pattern of a parameter that every checkpoint has; what stands before it is a wrapper's prefix
-    prefix: int  # tokens before the patches: CLS first, then what is left out; registers come on top
-    stride: int | None = None  # pixels a side of a cell of the last feature map; None: the patches
-    arguments: Arguments = give_nothing
-    part: str = ""  # the key of a config.json that the vision half stands under
-    projection: str = ""  # class of the library that adds the last linear layer
-    always: Mapping[str, Any] = field(default_factory=dict)  # whatever the configuration says
-
-
-TOKEN = r"embeddings\.cls_token"
-PATCH = r"embeddings\.patch_embedding\.weight"
-FAMILIES = {
-    "vit": Family(("vit",), "ViTConfig", "ViTModel", TOKEN, 1, arguments=interpolate),
-    "deit": Family(("deit",), "DeiTConfig", "DeiTModel", TOKEN, 2, arguments=interpolate),
-    "vit_mae": Family(
-        ("vit_mae",),
-        "ViTMAEConfig",
-        "ViTMAEModel",
-        TOKEN,
-        1,
-        arguments=interpolate_in_order,
-        always={"mask_ratio": 0.0},
-    ),
-    "dinov2": Family(("dinov2",), "Dinov2Config", "Dinov2Model", TOKEN, 1),
-    "dinov2_with_registers": Family(
-        ("dinov2_with_registers",), "Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", TOKEN, 1
-    ),
-    "dinov3_vit": Family(("dinov3_vit",), "DINOv3ViTConfig", "DINOv3ViTModel", TOKEN, 1),
-    # The library puts the mean of the cells before them, so that they look like CLS and patches.
-    "dinov3_convnext": Family(
-        ("dinov3_convnext",),
-        "DINOv3ConvNextConfig",
-        "DINOv3ConvNextModel",
-        r"(?:model\.)?stages\.0\.downsample_layers\.0\.weight",
-        1,
-        stride=32,
-    ),
-    "clip": Family(
-        ("clip", "clip_vision_model"),
-        "CLIPVisionConfig",
-        "CLIPVisionModel",
-        PATCH,
-        1,
-        arguments=interpolate,
-        part="vision_config",
-        projection="CLIPVisionModelWithProjection",
-    ),
-    "siglip": Family(
-        ("siglip", "siglip_vision_model"),
-        "SiglipVisionConfig",
-        "SiglipVisionModel",
-        PATCH,
-        0,
-        arguments=interpolate,
-        part="vision_config",
-    ),
-    "resnet": Family(
-        ("resnet",), "ResNetConfig", "ResNetModel", r"embedder\.embedder\.convolution\.weight", 0, stride=32
-    ),
-    "convnext": Family(
-        ("convnext",), "ConvNextConfig", "ConvNextModel", r"embeddings\.patch_embeddings\.weight", 0, stride=32
-    ),
-    "convnextv2": Family(
-        ("convnextv2",), "ConvNextV2Config", "ConvNextV2Model", r"embeddings\.patch_embeddings\.weight", 0, stride=32
-    ),
-}
-
-
 CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
-FILTERS: dict[int, Interpolation] = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers; others are rare, and bicubic here
+FILTERS: dict[int, Interpolation] = {
+    2: "bilinear",
+    3: "bicubic",
+}  # by Pillow's numbers; the rare others count as bicubic
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What the makers show the network."""
+    """How the makers prepare pictures."""
 
     size: int = 224
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)
@@ -136,7 +47,7 @@ class Architecture:
     family: str
     config: Mapping[str, Any]
     preparation: Preparation
-    licence: str = ""  # empty: not known
+    licence: str = ""  # empty: unknown
     gated: bool = False
     timm: str = ""  # the same architecture in the library timm
 
@@ -201,7 +112,7 @@ def _read_files(model: str, config: Path, preprocessor: Path | None) -> Architec
 
 
 def _read_preparation(shown: Mapping[str, Any], config: Mapping[str, Any]) -> Preparation:
-    """The makers' own, as far as a preprocessor_config.json says it."""
+    """The makers' own values where a preprocessor_config.json has them, else the defaults."""
     plain = Preparation()
     resized = _read_side(shown.get("size"))
     cropped = _read_side(shown.get("crop_size")) if shown.get("do_center_crop") else None
@@ -217,7 +128,7 @@ def _read_preparation(shown: Mapping[str, Any], config: Mapping[str, Any]) -> Pr
 
 
 def _read_side(size: Any) -> int | None:
-    """224, [224, 224], {"height": 224, …} or {"shortest_edge": 224}."""
+    """From 224, [224, 224], {"height": 224, …} or {"shortest_edge": 224}."""
     if isinstance(size, Mapping):
         size = size.get("height") or size.get("shortest_edge")
     if isinstance(size, list):
@@ -238,3 +149,94 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise RecipeError(f"{path} holds no table", expected="a JSON object", actual=type(found).__name__)
     return found
+
+
+Arguments = Callable[[torch.Tensor, int], dict[str, Any]]
+
+
+def no_arguments(_planes: torch.Tensor, _cell: int) -> dict[str, Any]:
+    return {}
+
+
+def interpolate(_planes: torch.Tensor, _cell: int) -> dict[str, Any]:
+    return {"interpolate_pos_encoding": True}
+
+
+def interpolate_in_order(planes: torch.Tensor, cell: int) -> dict[str, Any]:
+    """MAE sorts its tokens by noise: rising noise keeps their order."""
+    count = (planes.shape[2] // cell) * (planes.shape[3] // cell)
+    noise = torch.arange(count, device=planes.device, dtype=torch.float32).expand(planes.shape[0], count)
+    return {"interpolate_pos_encoding": True, "noise": noise}
+
+
+@dataclass(frozen=True)
+class Family:
+    types: tuple[str, ...]
+    config: str  # class of the library
+    model: str  # class of the library
+    anchor: str  # pattern of a parameter that every checkpoint has; text before it is the prefix of a wrapper
+    prefix: int  # tokens before the patches: CLS, then others to drop; registers not counted
+    stride: int | None = None  # pixels per side of a cell of the last feature map; None: patches
+    arguments: Arguments = no_arguments
+    part: str = ""  # key of a config.json that holds the vision half
+    projection: str = ""  # class of the library that adds the last linear layer
+    always: Mapping[str, Any] = field(default_factory=dict)  # values that override the configuration
+
+
+TOKEN = r"embeddings\.cls_token"
+PATCH = r"embeddings\.patch_embedding\.weight"
+FAMILIES = {
+    "vit": Family(("vit",), "ViTConfig", "ViTModel", TOKEN, 1, arguments=interpolate),
+    "deit": Family(("deit",), "DeiTConfig", "DeiTModel", TOKEN, 2, arguments=interpolate),
+    "vit_mae": Family(
+        ("vit_mae",),
+        "ViTMAEConfig",
+        "ViTMAEModel",
+        TOKEN,
+        1,
+        arguments=interpolate_in_order,
+        always={"mask_ratio": 0.0},
+    ),
+    "dinov2": Family(("dinov2",), "Dinov2Config", "Dinov2Model", TOKEN, 1),
+    "dinov2_with_registers": Family(
+        ("dinov2_with_registers",), "Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", TOKEN, 1
+    ),
+    "dinov3_vit": Family(("dinov3_vit",), "DINOv3ViTConfig", "DINOv3ViTModel", TOKEN, 1),
+    # The library puts the mean of the cells first, where others have CLS.
+    "dinov3_convnext": Family(
+        ("dinov3_convnext",),
+        "DINOv3ConvNextConfig",
+        "DINOv3ConvNextModel",
+        r"(?:model\.)?stages\.0\.downsample_layers\.0\.weight",
+        1,
+        stride=32,
+    ),
+    "clip": Family(
+        ("clip", "clip_vision_model"),
+        "CLIPVisionConfig",
+        "CLIPVisionModel",
+        PATCH,
+        1,
+        arguments=interpolate,
+        part="vision_config",
+        projection="CLIPVisionModelWithProjection",
+    ),
+    "siglip": Family(
+        ("siglip", "siglip_vision_model"),
+        "SiglipVisionConfig",
+        "SiglipVisionModel",
+        PATCH,
+        0,
+        arguments=interpolate,
+        part="vision_config",
+    ),
+    "resnet": Family(
+        ("resnet",), "ResNetConfig", "ResNetModel", r"embedder\.embedder\.convolution\.weight", 0, stride=32
+    ),
+    "convnext": Family(
+        ("convnext",), "ConvNextConfig", "ConvNextModel", r"embeddings\.patch_embeddings\.weight", 0, stride=32
+    ),
+    "convnextv2": Family(
+        ("convnextv2",), "ConvNextV2Config", "ConvNextV2Model", r"embeddings\.patch_embeddings\.weight", 0, stride=32
+    ),
+}

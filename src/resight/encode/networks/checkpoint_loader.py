@@ -1,12 +1,12 @@
-"""A checkpoint of one's own, put into a network.
+"""Checkpoint files: read, fitted to a network, and written.
 
-In: a file (.safetensors, or .pth, .pt, .bin read with weights_only, so that nothing in it is run) and a network.
-Out: the network with those weights, or an error that names the keys and shapes that do not fit. What training wraps
-around a state dict is taken off: the keys "state_dict", "model", "teacher", …, and whatever stands before the
-network's own names, such as "module.backbone."; of several copies of the network a teacher or average is preferred.
-Heads that the network does not have are left out.
+`load_weights`: a file (.safetensors, or .pth, .pt, .bin read with weights_only, so that nothing in it is executed) and
+a network → the network with those weights, or an error that names the keys and shapes that do not fit. It removes what
+training wraps around a state dict: the keys "state_dict", "model", "teacher", …, and any prefix of the network's own
+names, such as "module.backbone.". Of several copies of the network it prefers a teacher or an average. Heads that the
+network does not have are left out.
 
-Tensors in, a .safetensors file out; what the disk refuses is an OSError, as with any other file.
+`save_tensors`: tensors → a .safetensors file; a full disk raises OSError, as with any other file.
 """
 
 import argparse
@@ -32,8 +32,8 @@ WRAPPERS = (
     "network",
     "student",
 )
-PREFERRED = ("teacher", "ema")  # in the prefix of a copy of the network
-# Parts of names by which the two libraries' state dicts are told apart.
+PREFERRED = ("teacher", "ema")  # words in the prefix of a copy of the network
+# Parts of names that identify the library of a state dict.
 NAMINGS = {
     "transformers": ("encoder.layer.", "encoder.layers.", "vision_model.", "embeddings.", "layer.0.attention."),
     "timm": ("blocks.0.", "patch_embed.", "stages.0.blocks.", "layer1.0."),
@@ -53,23 +53,23 @@ def load_weights(
 ) -> None:
     """Fill `module` from a file.
 
-    `spare` are beginnings of keys that a file may have and the network need not; `optional` those that the network
-    has and a file need not; `adapt` changes the state before its shapes are compared.
+    Keys that begin with one of `spare` may be in the file alone, those with one of `optional` in the network alone;
+    `adapt` changes the state before its shapes are compared.
     """
     known = module.state_dict()
     wanted = {name: tensor for name, tensor in known.items() if not name.endswith("num_batches_tracked")}
     found = unwrap(read(path), path)
-    state = take_out(found, set(known), tuple(spare))
+    state = extract_state(found, set(known), tuple(spare))
     if adapt is not None:
         state = adapt(state)
     missing = [name for name in wanted if name not in state and not name.startswith(tuple(optional))]
     unknown = [name for name in state if name not in known and not name.startswith(tuple(spare))]
-    bent = [name for name in wanted if name in state and state[name].shape != wanted[name].shape]
-    if missing or unknown or bent:
+    reshaped = [name for name in wanted if name in state and state[name].shape != wanted[name].shape]
+    if missing or unknown or reshaped:
         raise refuse_misfit(
             path.name,
             {name: wanted[name].shape for name in missing},
-            {name: (state[name].shape, wanted[name].shape) for name in bent},
+            {name: (state[name].shape, wanted[name].shape) for name in reshaped},
             {name: state[name].shape for name in unknown},
             advise(found, known),
         )
@@ -79,15 +79,15 @@ def load_weights(
 def refuse_misfit(
     file: str,
     missing: Mapping[str, Shape],
-    bent: Mapping[str, tuple[Shape, Shape]],
+    reshaped: Mapping[str, tuple[Shape, Shape]],
     unknown: Mapping[str, Shape | None],
     fix: str,
 ) -> RecipeError:
-    """`bent` are the shapes in the file and in the network."""
-    wanted = [*missing.items(), *((name, own) for name, (_, own) in bent.items())]
+    """`reshaped` holds the shapes in the file and in the network."""
+    wanted = [*missing.items(), *((name, own) for name, (_, own) in reshaped.items())]
     parts = (
         _list("missing", list(missing)),
-        _list("of another shape", [f"{name} {_shape(given)}" for name, (given, _) in bent.items()]),
+        _list("of another shape", [f"{name} {_shape(given)}" for name, (given, _) in reshaped.items()]),
         _list(
             "not in the network",
             [name + (f" {_shape(shape)}" if shape is not None else "") for name, shape in unknown.items()],
@@ -103,7 +103,7 @@ def refuse_misfit(
 
 def read(path: Path) -> Mapping[str, object]:
     try:
-        # Training scripts save their options beside the weights: a plain holder of values.
+        # Training scripts save their options beside the weights, as a plain namespace.
         with torch.serialization.safe_globals([argparse.Namespace]):
             found = (
                 load_file(path)
@@ -117,10 +117,10 @@ def read(path: Path) -> Mapping[str, object]:
             actual="no such file",
             fix="check the setting `weights`",
         ) from error
-    except Exception as error:  # a damaged file may fail in any way at all while it is unpickled
+    except Exception as error:  # a damaged file may raise anything
         raise RecipeError(
             f"cannot read the weights {path}",
-            expected="a .safetensors file, or a .pth file that holds tensors alone",
+            expected="a .safetensors file, or a .pth file that holds only tensors",
             actual=f"{type(error).__name__}: {error}".partition("\n")[0],
             fix="check the path; save a state dict of tensors, best as .safetensors",
         ) from error
@@ -135,7 +135,7 @@ def read(path: Path) -> Mapping[str, object]:
 
 
 def unwrap(found: Mapping[str, object], path: Path) -> State:
-    """The table of tensors inside what training saves."""
+    """The table of tensors inside a training checkpoint."""
     for key in WRAPPERS:
         inner = found.get(key)
         if isinstance(inner, Mapping) and inner:
@@ -151,10 +151,10 @@ def unwrap(found: Mapping[str, object], path: Path) -> State:
     return state
 
 
-def take_out(state: State, known: set[str], spare: tuple[str, ...] = ()) -> State:
+def extract_state(state: State, known: set[str], spare: tuple[str, ...] = ()) -> State:
     """The network's part of a state, under the network's own names.
 
-    What lies outside that part stays, under its full name, unless it is another copy of the network or spare.
+    Tensors outside that part keep their full names, unless they are spare or belong to another copy of the network.
     """
     counts = Counter(name.removesuffix(ending) for name in state for ending in _list_endings(name) if ending in known)
     if not counts:
@@ -178,7 +178,7 @@ def advise(state: State, known: Iterable[str]) -> str:
 
 
 def find_library(names: Iterable[str]) -> str | None:
-    """Whose naming most of the names have."""
+    """The library whose naming most of the names follow."""
     counts = Counter(
         library for name in names for library, parts in NAMINGS.items() if any(part in name for part in parts)
     )
@@ -204,5 +204,5 @@ def _list(title: str, names: list[str]) -> str:
 def save_tensors(tensors: Mapping[str, Tensor], path: Path, header: Mapping[str, str]) -> None:
     try:
         save_file(dict(tensors), path, metadata=dict(header))
-    except SafetensorError as error:  # which hides what the system said
+    except SafetensorError as error:  # hides the system's error
         raise OSError(str(error)) from error

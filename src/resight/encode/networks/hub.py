@@ -1,9 +1,9 @@
 """Files of the Hugging Face hub, and one clear error for all the ways in which it can fail.
 
-In: a repository's id and names of files, the best first. Out: the path of the first that there is, from the cache or
-fetched; MissingWeights when it cannot be had. What is in the cache is never asked for again. The hub is tried once a
-process before anything is fetched: the library behind it would try every file for half a minute, and a table of thirty
-networks would take a quarter of an hour to say that there is no network.
+In: a repository's id and names of files, the best first. Out: the path of the first that exists, from the cache or
+fetched; otherwise MissingWeights. Cached files are never requested again. Each process tests the connection once before
+it fetches anything: the library would try every file for half a minute, and a table of thirty networks would need a
+quarter of an hour to report that the machine is offline.
 """
 
 import contextlib
@@ -38,16 +38,16 @@ def fetch(repository: str, names: Sequence[str]) -> Path:
 
 
 def fetch_optional(repository: str, name: str) -> Path | None:
-    """A file that the repository need not have."""
+    """A file that the repository may lack."""
     known = try_to_load_from_cache(repository, name)
     if known is None:
         return _ask(repository, [name])
-    return Path(known) if isinstance(known, str) else None  # the cache also remembers what is not there
+    return Path(known) if isinstance(known, str) else None  # the cache also remembers missing files
 
 
 @contextlib.contextmanager
 def explain_failure(repository: str) -> Iterator[None]:
-    """Around whatever asks the hub: refuses at once when it is out of reach, and puts failures into words."""
+    """Refuse at once when the hub is out of reach, and turn failures of the enclosed code into MissingWeights."""
     if obstacle := find_obstacle():
         raise refuse(repository, obstacle, f"connect to the network, or set {ELSEWHERE}")
     try:
@@ -58,7 +58,7 @@ def explain_failure(repository: str) -> Iterator[None]:
         page = f"{constants.ENDPOINT}/{repository}"
         raise refuse(
             repository,
-            "its makers ask for consent first",
+            "its makers require consent first",
             f"accept the licence on {page}, then `hf auth login`; or set `weights` to the path of a file",
         ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
@@ -69,12 +69,12 @@ def explain_failure(repository: str) -> Iterator[None]:
         ) from error
     except LocalEntryNotFoundError as error:
         raise refuse(repository, _shorten(error.__cause__ or error), f"try again later, or set {ELSEWHERE}") from error
-    except Exception as error:  # the disk, a proxy, the HTTP library's own: each version has other classes
-        raise refuse(repository, _shorten(error), f"see what it says, or set {ELSEWHERE}") from error
+    except Exception as error:  # disk, proxy, HTTP library: each version has other classes
+        raise refuse(repository, _shorten(error), f"read the error above, or set {ELSEWHERE}") from error
 
 
 def find(repository: str, names: Sequence[str]) -> Path | None:
-    """The first of `names` that is in the cache; the network is not touched."""
+    """The first of `names` in the cache, without network access."""
     for name in names:
         try:
             path = try_to_load_from_cache(repository, name)
@@ -87,7 +87,7 @@ def find(repository: str, names: Sequence[str]) -> Path | None:
 
 @functools.cache
 def find_obstacle() -> str:
-    """Why the hub cannot be reached, or nothing. Asked once a process."""
+    """Why the hub cannot be reached; empty where it can. Tested once per process."""
     try:
         get_session().head(constants.ENDPOINT, timeout=SECONDS)
     except Exception as error:  # as above; also OfflineModeIsEnabled, where HF_HUB_OFFLINE is set
@@ -98,7 +98,7 @@ def find_obstacle() -> str:
 def refuse(repository: str, why: str, fix: str) -> MissingWeights:
     return MissingWeights(
         f"the weights of {repository} are not on this machine and cannot be fetched",
-        expected="them in the cache of the Hugging Face hub, or the hub within reach",
+        expected="the weights in the cache of the Hugging Face hub, or a connection to the hub",
         actual=why,
         fix=fix,
     )
@@ -109,7 +109,7 @@ def _ask(repository: str, names: Sequence[str]) -> Path | None:
         for name in names:
             try:
                 return Path(hf_hub_download(repository, name))
-            except LocalEntryNotFoundError:  # no answer at all, which another file will not get either
+            except LocalEntryNotFoundError:  # no answer at all: another file would get none either
                 raise
             except EntryNotFoundError:
                 continue

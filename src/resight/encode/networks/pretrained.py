@@ -1,9 +1,9 @@
 """A network of the library transformers with its weights.
 
-In: an Architecture and where the weights come from. Out: the module. Every file is read by resight (safetensors, or
-pickles with weights_only) and given to the library as a state dict, which knows how names have changed over its
-versions. What stands before the network's own names ("module.", "teacher.backbone.", "vit.", "vision_model.") is taken
-off, and what lies outside (classifiers, decoders, text models, another copy) is left out.
+In: an Architecture and the source of its weights. Out: the module. resight reads every file itself (safetensors, or
+pickles with weights_only) and hands it to the library as a state dict, because the library knows how names have changed
+over its versions. Prefixes of the network's own names ("module.", "teacher.backbone.", "vit.", "vision_model.") are
+removed; classifiers, decoders, text models and other copies of the network are left out.
 """
 
 import contextlib
@@ -27,19 +27,19 @@ from resight.encode.networks.torchvision_compat import declare_missing
 from resight.errors import RecipeError
 
 FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-# Keys below the prefix that a file may have and the network need not: what training adds.
+# Keys below the prefix that may be in the file alone: training adds them.
 SPARE = re.compile(
     r"(pooler|classifier|cls_classifier|distillation_classifier|decoder|text_model|text_projection|visual_projection"
     r"|logit_scale|logit_bias|dino_head|ibot_head)\b|(.*\.)?(mask_token|position_ids|inv_freq|num_batches_tracked)$"
 )
-# Keys of the network that a file need not have: a pooler is dropped then, a mask token is never looked at.
+# Keys that may be in the network alone: a pooler is then dropped, a mask token is never used.
 OPTIONAL = ("pooler.", "embeddings.mask_token")
 
 
 def make_module(architecture: Architecture, projection: bool = False) -> Any:
     """The network with random weights, always the same."""
     make, config = _choose_class(architecture, projection)
-    with explain_nonsense(architecture), torch.random.fork_rng(devices=[]):
+    with explain_bad_config(architecture), torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         return make(config)
 
@@ -48,10 +48,10 @@ def load_module(architecture: Architecture, files: list[Path], projection: bool 
     """The network with the weights of its files."""
     make, config = _choose_class(architecture, projection)
     found = {name: tensor for path in files for name, tensor in unwrap(read(path), path).items()}
-    state = take_part(found, architecture, projection, files[0].name)
+    state = extract_state(found, architecture, projection, files[0].name)
     fit_positions(config, state, FAMILIES[architecture.family].prefix)
-    with explain_nonsense(architecture), quieten():
-        # It takes the dictionary apart while it loads.
+    with explain_bad_config(architecture), quieten():
+        # A copy: the library empties the dictionary while it loads.
         module, report = make.from_pretrained(
             None,
             config=config,
@@ -63,13 +63,15 @@ def load_module(architecture: Architecture, files: list[Path], projection: bool 
     own = module.state_dict()
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(OPTIONAL))
     unknown = sorted(name for name in report["unexpected_keys"] if not SPARE.match(name))
-    bent = {name: (given, wanted) for name, given, wanted in sorted(report["mismatched_keys"])}
-    if missing or unknown or bent:
+    reshaped = {name: (given, wanted) for name, given, wanted in sorted(report["mismatched_keys"])}
+    if missing or unknown or reshaped:
         raise refuse_misfit(
             files[0].name,
             {name: own[name].shape for name in missing},
-            bent,
-            {name: state[name].shape if name in state else None for name in unknown},  # None: the library renamed it
+            reshaped,
+            {
+                name: state[name].shape if name in state else None for name in unknown
+            },  # None: the library has renamed it
             "choose the model that they were trained for (resight encoders lists them)",
         )
     if any(name.startswith("pooler.") for name in report["missing_keys"]):
@@ -78,7 +80,7 @@ def load_module(architecture: Architecture, files: list[Path], projection: bool 
 
 
 def find_files(model: str) -> list[Path]:
-    """The network's files in a folder or in the hub's cache; empty where they are not all there."""
+    """The network's files in a folder or in the hub's cache; empty where one is missing."""
     folder = Path(model)
     if folder.is_dir():
         first = next((folder / name for name in FILES if (folder / name).is_file()), None)
@@ -91,7 +93,7 @@ def find_files(model: str) -> list[Path]:
 
 
 def fetch_files(model: str) -> list[Path]:
-    """The same, from the hub where they are not here."""
+    """`find_files`, or else the files fetched from the hub."""
     found = find_files(model)
     if found:
         return found
@@ -105,8 +107,8 @@ def fetch_files(model: str) -> list[Path]:
     return [hub.fetch(model, [path.name]) for path in _list_shards(hub.fetch(model, FILES))]
 
 
-def take_part(state: State, architecture: Architecture, projection: bool, file: str) -> State:
-    """The keys of this network, under its own names."""
+def extract_state(state: State, architecture: Architecture, projection: bool, file: str) -> State:
+    """The tensors of this network, under its own names."""
     anchor = ("vision_model." if projection else "") + FAMILIES[architecture.family].anchor
     matches = (re.fullmatch(rf"((?:.*?\.)??){anchor}", name) for name in state)
     prefixes = [match.group(1) for match in matches if match]
@@ -117,7 +119,7 @@ def take_part(state: State, architecture: Architecture, projection: bool, file: 
 
 
 def fit_positions(config: Any, state: State, prefix: int) -> None:
-    """Set the image size to the one that the state's position embedding was made for; a network takes any size."""
+    """Set the image size to that of the state's position embedding; the network still takes any size."""
     for name, tensor in state.items():
         if re.search(r"embeddings\.position_embeddings?(\.weight)?$", name):
             count = tensor.shape[-2] - prefix
@@ -128,7 +130,7 @@ def fit_positions(config: Any, state: State, prefix: int) -> None:
 
 @contextlib.contextmanager
 def quieten() -> Iterator[None]:
-    """Without the library's report and progress bar: what does not fit becomes an error here."""
+    """Silence the library's report and progress bar; `load_module` raises an error for what does not fit."""
     verbosity, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -141,8 +143,8 @@ def quieten() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explain_nonsense(architecture: Architecture) -> Iterator[None]:
-    """Around what makes a network: values of a config.json that none can be made of fail in many ways."""
+def explain_bad_config(architecture: Architecture) -> Iterator[None]:
+    """Turn the many errors of a config.json with impossible values into a RecipeError."""
     try:
         yield
     except (ArithmeticError, LookupError, StrictDataclassError, TypeError, ValueError) as error:
@@ -162,10 +164,10 @@ def _choose_class(architecture: Architecture, projection: bool) -> tuple[Any, An
             f"{architecture.model} has no projection",
             expected=f"a network of the family {', '.join(able)}",
             actual=f"family {architecture.family}, projection = true",
-            fix="leave projection out: the network's own vector is then the one that it pools",
+            fix="leave projection out: the head is then the vector that the network pools",
         )
     declare_missing()
-    with explain_nonsense(architecture):
+    with explain_bad_config(architecture):
         config = getattr(transformers, family.config).from_dict({**architecture.config, **family.always})
     return getattr(transformers, family.projection if projection else family.model), config
 

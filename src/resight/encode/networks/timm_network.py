@@ -1,16 +1,14 @@
-"""A network of timm, read as tokens or as a feature map.
+"""A network of timm: its weights, and its output as tokens or as a feature map.
 
-In: a timm model with its weights, and settings. Out: a Network for TorchBackbone. Tokens are those after the final norm
-as timm's `forward_features` gives them, or those of `block` as they are. Of the leading tokens the first is CLS where
-the network has one; a distillation token and registers are left out. `head` is timm's `forward_head` before the
-classifier (the pooled vector; of VGG its fc7), or after it where the last layer is a projection.
+`load_model`: a model's name and settings → the model with random weights, with those of a file of your own, or with its
+makers' from the cache of this machine or the hub. The makers' weights are loaded strictly, including the classifier
+that comes with them. The classifier is dropped afterwards unless it is a projection that the settings ask for, so that
+a checkpoint of your own needs none and equal weights have equal fingerprints.
 
-A timm model with its weights.
-
-In: a model's name and settings. Out: the model, its weights random, from a file of one's own, or its makers' from the
-cache of this machine or the hub. The makers' weights are loaded strictly, with the classifier that they come with. It
-is dropped afterwards unless it is a projection that is asked for, so that a checkpoint of one's own needs none and the
-same weights have the same fingerprint.
+`TimmNetwork`: that model and settings → a Network for TorchBackbone. Tokens are those after the final norm, as timm's
+`forward_features` gives them, or those of `block` as they are. Of the leading tokens the first is CLS where the network
+has one; a distillation token and registers are dropped. `head` is timm's `forward_head` before the classifier (the
+pooled vector; of VGG its fc7), or after it where the last layer is a projection.
 """
 
 import difflib
@@ -18,26 +16,34 @@ import math
 from pathlib import Path
 from typing import Any
 
-import timm
 import torch
-from timm.data.imagenet_info import infer_imagenet_subset
-from timm.layers import resample_abs_pos_embed
 
 from resight.encode.networks import hub
 from resight.encode.networks.checkpoint_loader import State, load_weights
-from resight.encode.networks.torch_backbone import SEED, Capture, Input, Outputs, Settings
+from resight.encode.networks.torch_backbone import SEED, ForwardHook, Input, Outputs, Settings
+from resight.encode.networks.torchvision_compat import declare_missing
 from resight.errors import MissingWeights, RecipeError
+
+declare_missing()  # timm imports torchvision
+
+import timm  # noqa: E402
+from timm.data.imagenet_info import infer_imagenet_subset  # noqa: E402
+from timm.layers import resample_abs_pos_embed  # noqa: E402
+
+FILES = ("model.safetensors", "pytorch_model.bin")  # of a repository on the hub, in the order that timm tries them
+# Parts that training adds and retrieval does not need: classifiers, heads and decoders of self-supervision.
+SPARE = ("head", "fc.", "classifier.", "decoder", "mask_token", "dino_head", "ibot_head", "projector", "predictor")
 
 
 class TimmNetwork:
     def __init__(self, model: Any, settings: Settings) -> None:
         self.input = describe_input(model)
-        self.module: torch.nn.Module = Passage(model, settings.projection, with_head=settings.block is None)
+        self.module: torch.nn.Module = FeaturesAndHead(model, settings.projection, with_head=settings.block is None)
         self._prefix: int = getattr(model, "num_prefix_tokens", 0)
         self._has_cls = self._prefix > 0 and getattr(model, "cls_token", None) is not None
         self._is_map_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
-        self._block = None if settings.block is None else capture_block(model, settings.block)
-        self._attention = capture_attention(model, settings.block) if settings.attention and self._has_cls else None
+        self._block = None if settings.block is None else hook_block(model, settings.block)
+        self._attention = hook_attention(model, settings.block) if settings.attention and self._has_cls else None
 
     def run(self, planes: torch.Tensor) -> Outputs:
         features, head = self.module(planes)
@@ -66,8 +72,8 @@ class TimmNetwork:
         return Outputs(tokens[:, self._prefix :], (rows, columns), cls, attention, head)
 
 
-class Passage(torch.nn.Module):
-    """Features and head in one call, which is what torch.compile compiles."""
+class FeaturesAndHead(torch.nn.Module):
+    """Features and head in one call, for torch.compile."""
 
     def __init__(self, model: Any, projection: bool, with_head: bool) -> None:
         super().__init__()
@@ -83,26 +89,26 @@ class Passage(torch.nn.Module):
 
 
 def describe_input(model: Any) -> Input:
-    made_for = model.pretrained_cfg
+    published = model.pretrained_cfg
     is_dynamic = bool(getattr(model, "dynamic_img_size", False))
-    is_fixed = bool(made_for.get("fixed_input_size")) and not is_dynamic
+    is_fixed = bool(published.get("fixed_input_size")) and not is_dynamic
     cell = int(model.feature_info[-1]["reduction"])
-    size = int(made_for["input_size"][-1])
+    size = int(published["input_size"][-1])
     return Input(
         size=size,
-        mean=tuple(made_for["mean"]),
-        deviation=tuple(made_for["std"]),
-        interpolation="bilinear" if made_for["interpolation"] == "bilinear" else "bicubic",
+        mean=tuple(published["mean"]),
+        deviation=tuple(published["std"]),
+        interpolation="bilinear" if published["interpolation"] == "bilinear" else "bicubic",
         cell=cell,
         fixed=is_fixed,
         whole=is_dynamic,
-        share=float(made_for.get("crop_pct") or 1),
+        share=float(published.get("crop_pct") or 1),
         least=cell if is_dynamic else size if is_fixed else find_least(model, cell, size),
     )
 
 
 def find_least(model: Any, cell: int, size: int) -> int:
-    """The smallest side, in whole cells, of which the convolutions of a model in eval mode leave anything."""
+    """The smallest side, in whole cells, that leaves a feature map after all convolutions of a model in eval mode."""
     for side in range(cell, size, cell):
         try:
             with torch.inference_mode():
@@ -113,8 +119,8 @@ def find_least(model: Any, cell: int, size: int) -> int:
     return size
 
 
-def capture_block(model: Any, block: int) -> Capture:
-    """The block's output; what comes after it is cut off where timm knows how to."""
+def hook_block(model: Any, block: int) -> ForwardHook:
+    """A hook on the block's output; the layers after it are removed where timm can."""
     if not 0 <= block < len(model.feature_info):
         raise RecipeError(
             f"the network has no block {block}",
@@ -122,32 +128,27 @@ def capture_block(model: Any, block: int) -> Capture:
             actual=str(block),
             fix="choose another block, or leave it out for the last one after the final norm",
         )
-    captured = Capture(model.get_submodule(model.feature_info[block]["module"]), "output")
+    hook = ForwardHook(model.get_submodule(model.feature_info[block]["module"]), "output")
     if hasattr(model, "prune_intermediate_layers"):
         model.prune_intermediate_layers(indices=[block], prune_norm=True, prune_head=True)
-    return captured
+    return hook
 
 
-def capture_attention(model: Any, block: int | None) -> Capture | None:
-    """The softmax of the block, for which that one block must take the way that has it as a value."""
+def hook_attention(model: Any, block: int | None) -> ForwardHook | None:
+    """A hook on the softmax of the block, which may not run fused then."""
     blocks = getattr(model, "blocks", None)
     layer: Any = getattr(blocks[-1 if block is None else block], "attn", None) if blocks is not None else None
     if not hasattr(layer, "fused_attn") or not hasattr(layer, "attn_drop"):
         return None
     layer.fused_attn = False
-    return Capture(layer.attn_drop, "input")
+    return ForwardHook(layer.attn_drop, "input")
 
 
 def read_attention(softmax: torch.Tensor | None, tokens: torch.Tensor, prefix: int) -> torch.Tensor | None:
     """[B, heads, T, T] → [B, patches]: the row of CLS, mean over heads."""
-    if softmax is None or softmax.shape[-1] != tokens.shape[1]:  # attention that CLS takes no part in
+    if softmax is None or softmax.shape[-1] != tokens.shape[1]:  # attention without CLS
         return None
     return softmax[:, :, 0, prefix:].float().mean(dim=1)
-
-
-FILES = ("model.safetensors", "pytorch_model.bin")  # of a repository on the hub, in the order that timm tries them
-# What training adds to a network and retrieval does not need: classifiers, heads and decoders of self-supervision.
-SPARE = ("head", "fc.", "classifier.", "decoder", "mask_token", "dino_head", "ibot_head", "projector", "predictor")
 
 
 def load_model(name: str, settings: Settings) -> Any:
@@ -173,42 +174,42 @@ def check_name(name: str) -> None:
 
 
 def create(name: str, path: Path | None) -> Any:
-    """The model with the weights in a file of its makers, or with random ones that are always the same."""
+    """The model with the weights of its makers' file, or with random ones that are always the same."""
     if path is None:
         return _create(name, None)
     try:
         return _create(name, {"file": str(path), "custom_load": path.suffix == ".npz"})
-    except Exception as error:  # what a damaged file may raise is anything at all
+    except Exception as error:  # a damaged file may raise anything
         raise MissingWeights(
             f"the weights of {name} in the cache cannot be used",
             expected=f"those that timm gives for it in {path}",
             actual="; ".join(line.strip() for line in str(error).splitlines()[:2]) or type(error).__name__,
-            fix="delete that file, so that it is fetched again",
+            fix="delete that file; it is then fetched again",
         ) from error
 
 
 def find_file(name: str) -> Path | None:
     """The makers' weights on this machine."""
-    made_for = timm.get_pretrained_cfg(name)
-    if made_for is None:
+    published = timm.get_pretrained_cfg(name)
+    if published is None:
         return None
-    path = hub.find(made_for.hf_hub_id, _list_files(made_for)) if made_for.hf_hub_id else None
-    if path is None and made_for.url and _place(made_for.url).is_file():
-        return _place(made_for.url)
+    path = hub.find(published.hf_hub_id, _list_files(published)) if published.hf_hub_id else None
+    if path is None and published.url and _cache_path(published.url).is_file():
+        return _cache_path(published.url)
     return path
 
 
 def fetch_file(name: str) -> Path:
     """The makers' weights from the hub, or MissingWeights."""
-    made_for = timm.get_pretrained_cfg(name)
-    if made_for is None or not (made_for.hf_hub_id or made_for.url):
+    published = timm.get_pretrained_cfg(name)
+    if published is None or not (published.hf_hub_id or published.url):
         raise refuse_weights(name)
-    if made_for.hf_hub_id:
-        return hub.fetch(made_for.hf_hub_id, _list_files(made_for))
-    path = _place(made_for.url)
+    if published.hf_hub_id:
+        return hub.fetch(published.hf_hub_id, _list_files(published))
+    path = _cache_path(published.url)
     with hub.explain_failure(name):
         path.parent.mkdir(parents=True, exist_ok=True)
-        torch.hub.download_url_to_file(made_for.url, str(path), progress=False)
+        torch.hub.download_url_to_file(published.url, str(path), progress=False)
     return path
 
 
@@ -229,12 +230,12 @@ def check_projection(model: Any, name: str) -> None:
             f"{name} has no projection",
             expected="a network whose last linear layer leads to a space shared with texts, as CLIP's",
             actual="no last layer" if classes is None else f"a classifier of {model.num_classes} classes ({classes})",
-            fix="leave projection out: the network's own vector is then the one before its last layer",
+            fix="leave projection out: the head is then the vector before its last layer",
         )
 
 
 def resample_positions(state: State, model: Any) -> State:
-    """The state with its position embedding on the model's grid, where that is all that differs."""
+    """The state with its position embedding on the model's grid, where only that differs."""
     given, wanted = state.get("pos_embed"), getattr(model, "pos_embed", None)
     if given is None or wanted is None or given.ndim != 3 or given.shape == wanted.shape:
         return state
@@ -256,15 +257,15 @@ def _create(name: str, source: dict[str, Any] | None) -> Any:
         except TypeError as error:
             if "dynamic_img_size" not in str(error):
                 raise
-        torch.manual_seed(SEED)  # no position embedding to interpolate, or none that timm can
+        torch.manual_seed(SEED)  # no position embedding that timm can interpolate
         return timm.create_model(name, pretrained=source is not None, pretrained_cfg_overlay=source)
 
 
-def _list_files(made_for: Any) -> tuple[str, ...]:
-    return (made_for.hf_hub_filename,) if made_for.hf_hub_filename else FILES
+def _list_files(published: Any) -> tuple[str, ...]:
+    return (published.hf_hub_filename,) if published.hf_hub_filename else FILES
 
 
-def _place(url: str) -> Path:
+def _cache_path(url: str) -> Path:
     return Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
 
 

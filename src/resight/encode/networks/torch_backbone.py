@@ -1,14 +1,10 @@
-"""What passes through a module while the network around it runs.
+"""Pictures through a network of torch, in batches of one shape.
 
-In: a module and whether its input or its output is wanted. Out: the tensor of the latest run in this thread. It is how
-attention is read where a network does not give it: the block's softmax ends in a module or a value of its own.
+In: a Network (made by the backbones timm, transformers and cider) and its Settings. Out: Features, one picture each, in
+the order of the pictures. On a CPU several threads may run batches side by side; on another device they queue.
 
-The settings that every network on torch has. What is None is as the network's makers have it.
-
-Pictures through a network of torch, in batches of one shape.
-
-In: a Network (made by the backbones timm and transformers) and its settings. Out: Features, one picture each, in the
-order of the pictures. On a CPU several threads may run batches side by side; on another device they queue.
+A `ForwardHook` holds the input or output of a module inside a network: how attention is read from networks that do not
+return it, because the softmax of a block ends in a module or a value of its own.
 """
 
 import contextlib
@@ -27,47 +23,21 @@ from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Box, Features, FloatArray, Picture
 
-
-class Capture:
-    def __init__(self, module: torch.nn.Module, side: Literal["input", "output"]) -> None:
-        self._seen = threading.local()
-        if side == "input":
-            module.register_forward_pre_hook(self._keep_input)
-        else:
-            module.register_forward_hook(self._keep_output)
-
-    def __deepcopy__(self, _memo: dict[int, Any]) -> "Capture":
-        """For the copy of a network, whose hooks lead to it: it has seen nothing yet."""
-        copied = object.__new__(type(self))
-        copied._seen = threading.local()
-        return copied
-
-    def take(self) -> Any:
-        """The value of this thread's latest run, once."""
-        value = getattr(self._seen, "value", None)
-        self._seen.value = None
-        return value
-
-    def _keep_input(self, _module: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
-        self._seen.value = inputs[0]
-
-    def _keep_output(self, _module: torch.nn.Module, _inputs: tuple[Any, ...], output: Any) -> None:
-        self._seen.value = output
-
-
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16", "fp16"]
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+SEED = 0  # of untrained weights
 
 
 @dataclass(frozen=True)
 class Settings:
-    weights: Path | None = None  # a checkpoint of one's own: .safetensors, or .pth; None: the makers', from the hub
-    untrained: bool = False  # random weights instead, always the same ones: for tests and for timing
-    block: int | None = (
-        None  # whose tokens or feature map are taken, from 0; None: the last one's, after the final norm
-    )
-    projection: bool = False  # the network's own vector after its last linear layer (CLIP's space shared with texts)
-    attention: bool = True  # where CLS looks in the block; needs a slower way through that one block
+    """Of every network on torch; None leaves a setting as the network's makers have it."""
+
+    weights: Path | None = None  # a checkpoint of your own: .safetensors, or .pth; None: the makers', from the hub
+    untrained: bool = False  # random weights, always the same: for tests and for timing
+    block: int | None = None  # that gives the tokens or feature map, from 0; None: the last, after the final norm
+    projection: bool = False  # the network's vector after its last linear layer (CLIP's space shared with texts)
+    attention: bool = True  # of CLS in the block, which runs slower for it
     size: int | None = None  # width and height of the input; fit = "keep": of a square as large
     fit: Fit = "squash"
     share: float | None = None  # of the largest centred square that fit = "crop" shows
@@ -77,7 +47,7 @@ class Settings:
     device: Device = "auto"  # auto: cuda, else mps, else cpu
     precision: Precision = "fp32"
     compile: bool = False  # by torch.compile: slow to start, faster afterwards
-    threads: int = 1  # for one batch on a CPU; batches are encoded side by side. Sets torch's own, for the process
+    threads: int = 1  # per batch on a CPU, beside other batches; sets torch's number for the whole process
     batch: int | None = None  # pictures at once; None: 1 on a CPU, 32 elsewhere
 
     def __post_init__(self) -> None:
@@ -90,22 +60,18 @@ class Settings:
             check_range("batch", self.batch, 1, 4096)
         if self.weights is not None and self.untrained:
             raise RecipeError(
-                "weights of one's own and no weights at once",
+                "weights and untrained contradict each other",
                 expected="either weights or untrained",
                 actual=f"weights = {self.weights}, untrained = true",
                 fix="drop one of them",
             )
         if self.mean is not None or self.deviation is not None:
-            make_statistics(self.mean or (0, 0, 0), self.deviation or (1, 1, 1))  # refuses what means nothing
-
-
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-SEED = 0  # of untrained weights
+            make_statistics(self.mean or (0, 0, 0), self.deviation or (1, 1, 1))  # raises where they make no sense
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a network gives for a batch."""
+    """The output of a network for a batch."""
 
     patches: torch.Tensor  # [B, rows × columns, D]
     grid: tuple[int, int]  # rows, columns
@@ -116,17 +82,17 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Input:
-    """What a network was trained to see."""
+    """The pictures that a network was trained with."""
 
     size: int
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     interpolation: Interpolation
-    cell: int  # pixels a side that a patch or a cell of the feature map stands for
+    cell: int  # pixels per side of a patch or a cell of the feature map
     fixed: bool = False  # no other size than `size`
-    whole: bool = False  # the cells must tile the input: patches, not a feature map
+    whole: bool = False  # cells must tile the input: patches, not a feature map
     share: float = 1.0  # of the largest centred square, with fit = "crop"
-    least: int = 1  # pixels a side below which no feature map is left
+    least: int = 1  # pixels per side below which no feature map is left
 
 
 class Network(Protocol):
@@ -134,14 +100,14 @@ class Network(Protocol):
     input: Input
 
     def run(self, planes: torch.Tensor) -> Outputs:
-        """Planes [B, 3, H, W]. Called from several threads at once, without gradients."""
+        """Run planes [B, 3, H, W]. Several threads call it at once, without gradients."""
         ...
 
 
 class TorchBackbone:
     def __init__(self, network: Network, settings: Settings, name: str) -> None:
         self._settings = settings
-        self._input = fill_in(network.input, settings, name)
+        self._input = apply_settings(network.input, settings, name)
         self._device = choose_device(settings)
         self._type = PRECISIONS[settings.precision]
         if self._device.type == "cpu":
@@ -156,13 +122,13 @@ class TorchBackbone:
         )
         network.module.eval().requires_grad_(False).to(self._device, self._type)
         if settings.compile:
-            # Code compiled for one network serves others of its class. Without this it would be run where a Capture
-            # hangs on another module, or none, and the Capture would stay empty.
+            # torch reuses code compiled for one network for others of its class. Without this setting it would also
+            # reuse it where a ForwardHook sits on another module, and that hook would stay empty.
             torch._dynamo.config.skip_nnmodule_hook_guards = False
             network.module.compile()
         self._network = network
-        # A second batch on an accelerator would take memory and no less time.
-        self._turn = contextlib.nullcontext() if self._device.type == "cpu" else threading.Lock()
+        # A second batch on an accelerator would take memory and save no time.
+        self._queue = contextlib.nullcontext() if self._device.type == "cpu" else threading.Lock()
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
         shown = [self._show(picture, scale) for picture in pictures]
@@ -185,12 +151,12 @@ class TorchBackbone:
         return prepare(picture, width, height, settings.fit, statistics, given.interpolation, given.share)
 
     def _run(self, planes: FloatArray) -> Outputs:
-        with self._turn, torch.inference_mode():
+        with self._queue, torch.inference_mode():
             return self._network.run(torch.from_numpy(planes).to(self._device, self._type))
 
 
-def fill_in(given: Input, settings: Settings, name: str) -> Input:
-    """The network's own input with what the settings change."""
+def apply_settings(given: Input, settings: Settings, name: str) -> Input:
+    """The network's own input, changed by the settings."""
     size = settings.size or given.size
     if given.fixed and (size != given.size or settings.fit == "keep"):
         raise refuse_size(given, f"size {size}, fit {settings.fit!r}")
@@ -214,10 +180,10 @@ def fill_in(given: Input, settings: Settings, name: str) -> Input:
 
 def refuse_size(given: Input, asked: str) -> RecipeError:
     return RecipeError(
-        "this network takes pictures of one size alone",
+        "this network takes pictures of one size only",
         expected=f"{given.size} × {given.size} pixels, fit squash or crop, scale 1",
         actual=asked,
-        fix="leave it as it is, or choose a network whose position embedding can be interpolated",
+        fix="leave it out, or choose a network whose position embedding can be interpolated",
     )
 
 
@@ -231,13 +197,13 @@ def choose_device(settings: Settings) -> torch.device:
             f"there is no {settings.device} device here",
             expected="a device that torch can use",
             actual=f"device = {settings.device!r}",
-            fix="device = 'auto' takes the best one that there is",
+            fix="device = 'auto' takes the best available one",
         )
     return torch.device(settings.device)
 
 
 def group_by_shape(shapes: Sequence[tuple[int, ...]], most: int) -> list[list[int]]:
-    """Numbers of pictures of one shape, at most `most` together."""
+    """Groups of the numbers of pictures with one shape, at most `most` per group."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, shape in enumerate(shapes):
         groups.setdefault(shape, []).append(number)
@@ -261,9 +227,38 @@ def make_features(picture: Picture, outputs: Outputs, row: int, covers: Box) -> 
 
 
 def hash_weights(module: torch.nn.Module) -> str:
-    """The same for the same weights, wherever they came from."""
+    """A hash of names and values: equal for equal weights, whatever file they came from."""
     digest = hashlib.blake2b(digest_size=4)
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(name.encode())
         digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
     return digest.hexdigest()
+
+
+class ForwardHook:
+    """Holds the tensor that passed into or out of a module in this thread's latest run of the network."""
+
+    def __init__(self, module: torch.nn.Module, side: Literal["input", "output"]) -> None:
+        self._held = threading.local()
+        if side == "input":
+            module.register_forward_pre_hook(self._store_input)
+        else:
+            module.register_forward_hook(self._store_output)
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> "ForwardHook":
+        """An empty hook for a copied network, whose modules call it."""
+        copied = object.__new__(type(self))
+        copied._held = threading.local()
+        return copied
+
+    def take(self) -> Any:
+        """The held value, which is released."""
+        value = getattr(self._held, "value", None)
+        self._held.value = None
+        return value
+
+    def _store_input(self, _module: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
+        self._held.value = inputs[0]
+
+    def _store_output(self, _module: torch.nn.Module, _inputs: tuple[Any, ...], output: Any) -> None:
+        self._held.value = output

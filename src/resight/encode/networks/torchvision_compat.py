@@ -1,8 +1,8 @@
-"""torchvision without its compiled operators, so that timm and transformers can be imported all the same.
+"""Makes torchvision importable without its compiled operators, because timm and transformers import it.
 
-A torchvision whose extension is missing or was made for another torch cannot be imported: it describes the shapes of
-two operators that the extension would have declared. They are declared here without an implementation. Nothing that
-resight runs calls them; a detector that did would be told that there is no kernel.
+A torchvision whose extension is missing, or was built for another torch, fails on import: it describes the shapes of
+two operators that the extension would have declared. `declare_missing` declares them without an implementation. resight
+runs nothing that calls them; a detector that did would get torch's error that there is no kernel.
 """
 
 import functools
@@ -19,7 +19,7 @@ SCHEMAS = (
 
 @functools.cache
 def declare_missing() -> torch.library.Library | None:
-    """The declarations, kept alive by the cache; None where torchvision is whole, absent or already imported."""
+    """The declarations, which the cache keeps alive; None where torchvision works, is absent or is imported already."""
     if importlib.util.find_spec("torchvision") is None:
         return None
     try:
@@ -29,7 +29,7 @@ def declare_missing() -> torch.library.Library | None:
             raise
     else:
         return None
-    # What the failed import has left behind would be half a package to the next one.
+    # The next import must not find the half-imported package.
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         del sys.modules[name]
     library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]

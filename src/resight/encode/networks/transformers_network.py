@@ -1,8 +1,8 @@
 """A network of the library transformers, read as tokens or as a feature map.
 
 In: a module of the library with its weights, its Architecture and settings. Out: a Network for TorchBackbone.
-The library's fast attention does not give its weights. It chooses its way at every call by a module's configuration, so
-the one block whose attention is wanted gets a copy that says "eager", and all others stay fast.
+The library's fast attention does not return its weights. The configuration of a module selects the implementation at
+every call, so the one block whose attention is wanted gets a copy with "eager", and all others stay fast.
 """
 
 import copy
@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from resight.encode.networks.architectures import FAMILIES, Architecture
-from resight.encode.networks.torch_backbone import Capture, Input, Outputs, Settings
+from resight.encode.networks.torch_backbone import ForwardHook, Input, Outputs, Settings
 from resight.errors import RecipeError
 
-# What changes a network's answers and neither the names nor the shapes of its weights.
+# Settings that change a network's output, but neither the names nor the shapes of its weights.
 FACTS = (
     "hidden_act",
     "num_attention_heads",
@@ -34,10 +34,10 @@ class TransformersNetwork:
         blocks = find_blocks(module)
         check_block(blocks, settings.block)
         last = len(blocks) - 1 if settings.block is None else settings.block
-        self._tokens = None if settings.block is None else Capture(blocks[last], "output")
-        self._attention = capture_attention(blocks[last]) if settings.attention and self._prefix else None
+        self._tokens = None if settings.block is None else ForwardHook(blocks[last], "output")
+        self._attention = hook_attention(blocks[last]) if settings.attention and self._prefix else None
         if self._family.stride is None:
-            del blocks[last + 1 :]  # nothing that is read comes after
+            del blocks[last + 1 :]  # the output needs none of them
 
     def run(self, planes: torch.Tensor) -> Outputs:
         result = self.module(pixel_values=planes, **self._family.arguments(planes, self.input.cell))
@@ -77,7 +77,7 @@ def describe_input(module: Any, architecture: Architecture) -> Input:
 
 
 def name_network(module: Any, architecture: Architecture) -> str:
-    """The same for the same network, whether it came from the hub, a folder or a file."""
+    """Equal for equal networks, from the hub, a folder or a file."""
     facts = [f"{fact}={getattr(module.config, fact)}" for fact in FACTS if hasattr(module.config, fact)]
     return " ".join(["transformers", architecture.family, *facts])
 
@@ -97,12 +97,12 @@ def check_block(blocks: torch.nn.ModuleList, block: int | None) -> None:
         )
 
 
-def capture_attention(block: torch.nn.Module) -> Capture | None:
-    """The attention of a block: its module gives the output and, the slow way, the weights."""
+def hook_attention(block: torch.nn.Module) -> ForwardHook | None:
+    """A hook on the attention of a block, whose eager implementation returns its output and its weights."""
     parts: list[Any] = [part for part in block.modules() if type(part).__name__.endswith("Attention")]
     if not parts:
         return None
     config = copy.deepcopy(parts[0].config)
     config._attn_implementation = "eager"
     parts[0].config = config
-    return Capture(parts[0], "output")
+    return ForwardHook(parts[0], "output")

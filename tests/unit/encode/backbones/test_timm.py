@@ -191,7 +191,7 @@ def test_a_network_of_one_size_refuses_others_and_scales():
     assert show(backbones.build("timm", model=name, untrained=True)).grid == (7, 7)
     with pytest.raises(RecipeError, match="224 × 224 pixels"):
         backbones.build("timm", model=name, untrained=True, size=256)
-    with pytest.raises(RecipeError, match="one size alone"):
+    with pytest.raises(RecipeError, match="one size only"):
         list(backbones.build("timm", model=name, untrained=True).extract([picture()], scale=0.5))
 
 
@@ -227,7 +227,7 @@ def test_a_scale_changes_the_grid():
 
 
 def test_size_crop_and_statistics_are_those_of_the_weights_unless_set():
-    made_for = plugin.timm_weights.load_model("resnet18.tv_in1k", plugin.Config(untrained=True))
+    made_for = plugin.timm_network.load_model("resnet18.tv_in1k", plugin.Config(untrained=True))
     given = plugin.TimmNetwork(made_for, plugin.Config()).input
     assert (given.size, given.interpolation, given.share, given.cell) == (224, "bilinear", 0.875, 32)
     assert given.mean == (0.485, 0.456, 0.406) and given.deviation == (0.229, 0.224, 0.225)

@@ -119,7 +119,7 @@ def test_a_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path):
     with pytest.raises(RecipeError, match="cannot read the weights"):
         load_weights(make_network(), path)
     torch.save({"state_dict": Trap()}, path)
-    with pytest.raises(RecipeError, match="holds tensors alone"):
+    with pytest.raises(RecipeError, match="holds only tensors"):
         load_weights(make_network(), path)
     assert not (tmp_path / "sprung").exists()
 

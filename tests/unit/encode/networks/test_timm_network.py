@@ -124,7 +124,7 @@ def test_a_position_embedding_of_another_grid_is_resampled_by_timm(tmp_path: Pat
     small = create(TINY, img_size=96)
     path = tmp_path / "own.pth"
     torch.save({"state_dict": small.state_dict()}, path)
-    network = plugin.timm_weights.load_model(TINY, plugin.Config(weights=path))
+    network = plugin.timm_network.load_model(TINY, plugin.Config(weights=path))
     expected = timm.layers.resample_abs_pos_embed(small.pos_embed, [14, 14], [6, 6], num_prefix_tokens=1)
     torch.testing.assert_close(network.pos_embed, expected)
 

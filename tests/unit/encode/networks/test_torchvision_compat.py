@@ -24,7 +24,7 @@ library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 ASK = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from resight.encode.networks.torchvision_ops import declare_missing
+from resight.encode.networks.torchvision_compat import declare_missing
 print(declare_missing() is not None, declare_missing() is declare_missing())
 import torchvision
 print(torchvision.__file__.startswith(sys.argv[1]), hasattr(torchvision, "extension"))

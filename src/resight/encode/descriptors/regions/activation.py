@@ -17,7 +17,7 @@ import numpy as np
 
 from resight.encode import backbones
 from resight.encode.descriptors.tokens import require_grid
-from resight.encode.regions import USUAL_FINEST, Proposals, box_parts, space_thresholds
+from resight.encode.regions import USUAL_FINEST, Proposals, box_saliency, space_thresholds
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Choice, Features, FloatArray, Picture
@@ -62,7 +62,7 @@ class Activation:
         values = self._read(features).reshape(features.grid)
         covers = (0, 0, *picture.size) if features.covers is None else features.covers[0].tolist()
         config = self._config
-        return box_parts(values, covers, space_thresholds(config.thresholds), config.least, config.most)
+        return box_saliency(values, covers, space_thresholds(config.thresholds), config.least, config.most)
 
     def _read(self, features: Features) -> FloatArray:
         if self._config.map != "attention":

@@ -22,7 +22,7 @@ from resight.encode.networks.pretrained import fetch_files, quieten
 from resight.encode.networks.torch_backbone import SEED, Device, Settings, choose_device, hash_weights
 from resight.encode.networks.torchvision_compat import declare_missing
 from resight.encode.preprocess import make_statistics, prepare
-from resight.encode.regions import USUAL_FINEST, Proposals, limit, place
+from resight.encode.regions import USUAL_FINEST, Proposals, keep_best, to_pixels
 from resight.errors import MissingWeights, RecipeError
 from resight.plugins import check_range
 from resight.types import Picture
@@ -95,7 +95,7 @@ class Detector:
         scores = found.logits[0].sigmoid().amax(dim=1).float().cpu().numpy()
         kept = scores >= self._config.threshold
         boxes = found.pred_boxes[0].float().cpu().numpy()[kept]
-        return limit(Proposals(place(boxes, "centre", covers), scores[kept]), self._config.most)
+        return keep_best(Proposals(to_pixels(boxes, "centre", covers), scores[kept]), self._config.most)
 
 
 def fit_sides(size: tuple[int, int], shorter: int) -> tuple[int, int]:

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from resight.encode.onnx_graph import hash_model
-from resight.encode.regions import USUAL_FINEST, Proposals, limit
+from resight.encode.regions import USUAL_FINEST, Proposals, keep_best
 from resight.errors import ManifestError, MissingFile
+from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import FloatArray, ImageRef, Picture
 
@@ -51,14 +51,14 @@ def build(config: Config) -> "BoxFile":
 class BoxFile:
     def __init__(self, config: Config) -> None:
         self._spans, self._rows = read_boxes(config.path)
-        self.fingerprint = f"file({hash_model(config.path)}, most={config.most})"
+        self.fingerprint = f"file({fingerprint_file(config.path, 8)}, most={config.most})"
         self.finest = config.finest
         self._most = config.most
 
     def propose(self, picture: Picture) -> Proposals:
         start, stop = next((self._spans[key] for key in list_keys(picture.ref) if key in self._spans), (0, 0))
         rows = self._rows[start:stop]
-        return limit(Proposals(rows[:, :4], rows[:, 4]), self._most)
+        return keep_best(Proposals(rows[:, :4], rows[:, 4]), self._most)
 
 
 def read_boxes(path: Path) -> tuple[dict[str, tuple[int, int]], FloatArray]:

@@ -20,9 +20,10 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones.onnx import choose_output, find_input
-from resight.encode.onnx_graph import check_names, hash_model, read_model, run, start
-from resight.encode.preprocess import fit_longest, make_statistics, place_in_corner
-from resight.encode.regions import USUAL_FINEST, Proposals, limit, make_proposals, place
+from resight.encode.onnx_graph import check_names, read_model, run, start
+from resight.encode.preprocess import fit_longest, letterbox, make_statistics
+from resight.encode.regions import USUAL_FINEST, Proposals, keep_best, make_proposals, to_pixels
+from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Box, FloatArray, Picture
 
@@ -75,11 +76,11 @@ class Masks:
         self.fingerprint = (
             f"masks(points={config.points}, threshold={config.threshold}, least={config.least}, most={config.most}, "
             f"size={self._side}, mean={config.mean}, deviation={config.deviation}, "
-            f"models={hash_model(config.encoder)}+{hash_model(config.decoder)})"
+            f"models={fingerprint_file(config.encoder, 8)}+{fingerprint_file(config.decoder, 8)})"
         )
 
     def propose(self, picture: Picture) -> Proposals:
-        square, _ = place_in_corner(picture, self._side, self._statistics)
+        square, _ = letterbox(picture, self._side, self._statistics)
         (embeddings,) = run(self._encoder, [self._embeddings], {self._input: square})
         boxes, scores = [], []
         for point in spread_points(fit_longest(picture.size, self._side), self._config.points):
@@ -90,7 +91,7 @@ class Masks:
                     scores.append(score)
         shares = make_proposals(boxes, scores)
         covers = (0, 0, *picture.size)
-        return limit(Proposals(place(shares.boxes, "corners", covers), shares.scores), self._config.most)
+        return keep_best(Proposals(to_pixels(shares.boxes, "corners", covers), shares.scores), self._config.most)
 
     def _ask(
         self, embeddings: Any, point: tuple[float, float], size: tuple[int, int]

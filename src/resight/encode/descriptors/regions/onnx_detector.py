@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 
 from resight.encode.backbones.onnx import find_input
-from resight.encode.onnx_graph import check_names, hash_model, read_model, run, start
-from resight.encode.preprocess import make_statistics, place_in_corner, prepare
-from resight.encode.regions import USUAL_FINEST, Form, Proposals, limit, place
+from resight.encode.onnx_graph import check_names, read_model, run, start
+from resight.encode.preprocess import letterbox, make_statistics, prepare
+from resight.encode.regions import USUAL_FINEST, Form, Proposals, keep_best, to_pixels
 from resight.errors import RecipeError
+from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import FloatArray, Picture
 
@@ -69,22 +70,22 @@ class OnnxDetector:
         self.fingerprint = (
             f"onnx_detector({', '.join(self._outputs)}, {config.units}, {config.form}, threshold={config.threshold}, "
             f"most={config.most}, size={self._width}x{self._height}, fit={config.fit}, mean={config.mean}, "
-            f"deviation={config.deviation}, model={hash_model(config.model)})"
+            f"deviation={config.deviation}, model={fingerprint_file(config.model, 8)})"
         )
 
     def propose(self, picture: Picture) -> Proposals:
         if self._config.fit == "squash":
             planes, covers = prepare(picture, self._width, self._height, "squash", self._statistics)
         else:
-            planes, covers = place_in_corner(picture, self._width, self._statistics)
+            planes, covers = letterbox(picture, self._width, self._statistics)
         boxes, *rest = run(self._session, self._outputs, {self._input: planes})
         rows = read_rows(boxes, rest[0] if rest else None)
         if self._config.units == "pixels":
             sides = np.array([self._width, self._height] * 2, np.float32)
             rows = Proposals(rows.boxes / sides, rows.scores)
         kept = rows.scores >= self._config.threshold if rest else np.ones(len(rows.scores), bool)
-        return limit(
-            Proposals(place(rows.boxes[kept], self._config.form, covers), rows.scores[kept]), self._config.most
+        return keep_best(
+            Proposals(to_pixels(rows.boxes[kept], self._config.form, covers), rows.scores[kept]), self._config.most
         )
 
 

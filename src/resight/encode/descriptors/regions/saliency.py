@@ -13,10 +13,11 @@ import numpy as np
 
 from resight.encode.backbones import onnx_vit
 from resight.encode.backbones.onnx import choose_output, find_input
-from resight.encode.onnx_graph import hash_model, read_model, run, start
+from resight.encode.onnx_graph import read_model, run, start
 from resight.encode.preprocess import choose_input, make_statistics, prepare
-from resight.encode.regions import USUAL_FINEST, Proposals, box_parts, space_thresholds
+from resight.encode.regions import USUAL_FINEST, Proposals, box_saliency, space_thresholds
 from resight.errors import RecipeError
+from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import FloatArray, Picture
 
@@ -63,14 +64,14 @@ class Saliency:
         self._config = config
         self.fingerprint = (
             f"saliency(size={config.size}, thresholds={config.thresholds}, least={config.least}, most={config.most}, "
-            f"model={hash_model(path)})"
+            f"model={fingerprint_file(path, 8)})"
         )
 
     def propose(self, picture: Picture) -> Proposals:
         config = self._config
         width, height = choose_input(picture, config.size, CELL, "keep") if self._fixed is None else self._fixed[::-1]
         planes, covers = prepare(picture, width, height, "squash", STATISTICS)
-        return box_parts(self._run(planes), covers, space_thresholds(config.thresholds), config.least, config.most)
+        return box_saliency(self._run(planes), covers, space_thresholds(config.thresholds), config.least, config.most)
 
     def _run(self, planes: FloatArray) -> FloatArray:
         (values,) = run(self._session, [self._output], {self._input: planes})

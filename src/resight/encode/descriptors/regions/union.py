@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resight.encode.descriptors import regions
-from resight.encode.regions import Proposals, join, limit
+from resight.encode.regions import Proposals, join_proposals, keep_best
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Choice, FloatArray, Picture
@@ -48,7 +48,9 @@ class Union:
 
     def propose(self, picture: Picture) -> Proposals:
         parts = [source.propose(picture) for source in self._sources]
-        return limit(join([Proposals(part.boxes, score_ranks(part.scores)) for part in parts]), self._most)
+        return keep_best(
+            join_proposals([Proposals(part.boxes, score_ranks(part.scores)) for part in parts]), self._most
+        )
 
 
 def score_ranks(scores: FloatArray) -> FloatArray:

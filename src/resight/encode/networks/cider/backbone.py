@@ -1,29 +1,25 @@
 """The backbone f^b: images → a feature map, by any network of timm or transformers.
 
-In: a Design and where the backbone's own weights come from. Out: a module from planes [B, 3, H, W] to maps
-[B, D, h, w], with `channels` D and `input`, what the network was made to see. Tokens of a transformer are laid out on
-their grid; CLS and registers are left out. The classifier and what comes after `block` are cut off.
+In: a Design and the source of the backbone's weights. Out: a module from planes [B, 3, H, W] to maps [B, D, h, w], with
+`channels` D and `input`, the size and statistics of its training images. The module lays the tokens of a transformer
+out on their grid and drops CLS and registers, the classifier and all layers after `block`.
 """
 
 from typing import Any
 
 import torch
 
+from resight.encode.networks import pretrained, timm_network
 from resight.encode.networks.architectures import describe
 from resight.encode.networks.cider.design import Design
+from resight.encode.networks.timm_network import describe_input
 from resight.encode.networks.torch_backbone import Input, Settings
-from resight.encode.networks.torchvision_compat import declare_missing
 from resight.encode.networks.transformers_network import TransformersNetwork
 from resight.errors import RecipeError
 
-declare_missing()  # timm imports torchvision
 
-from resight.encode.networks import pretrained, timm_network  # noqa: E402
-from resight.encode.networks.timm_network import describe_input  # noqa: E402
-
-
-class Trunk(torch.nn.Module):
-    """What both libraries' backbones are."""
+class MapBackbone(torch.nn.Module):
+    """A backbone of either library."""
 
     input: Input
     channels: int
@@ -36,10 +32,10 @@ class Trunk(torch.nn.Module):
         return int(maps.shape[1])
 
 
-def make_trunk(design: Design, source: Settings) -> Trunk:
-    """`source` says where the weights come from: its `weights`, the makers', or `untrained`."""
+def make_map_backbone(design: Design, source: Settings) -> MapBackbone:
+    """`source` names the weights: a file, those of the network's makers, or `untrained`."""
     if design.library == "timm":
-        return TimmTrunk(timm_network.load_model(design.backbone, source), design.block)
+        return TimmMapBackbone(timm_network.load_model(design.backbone, source), design.block)
     architecture = describe(design.backbone)
     if source.untrained:
         module = pretrained.make_module(architecture)
@@ -47,10 +43,10 @@ def make_trunk(design: Design, source: Settings) -> Trunk:
         files = [source.weights] if source.weights is not None else pretrained.fetch_files(design.backbone)
         module = pretrained.load_module(architecture, files)
     settings = Settings(block=design.block, attention=False)
-    return TransformersTrunk(TransformersNetwork(module, architecture, settings))
+    return TransformersMapBackbone(TransformersNetwork(module, architecture, settings))
 
 
-class TimmTrunk(Trunk):
+class TimmMapBackbone(MapBackbone):
     def __init__(self, model: Any, block: int | None) -> None:
         super().__init__()
         self.model = model
@@ -75,7 +71,7 @@ class TimmTrunk(Trunk):
         return features[:, self._prefix :].transpose(1, 2).reshape(len(planes), -1, rows, columns)
 
 
-class TransformersTrunk(Trunk):
+class TransformersMapBackbone(MapBackbone):
     def __init__(self, network: TransformersNetwork) -> None:
         super().__init__()
         self.model = network.module

@@ -1,15 +1,26 @@
-"""What the network looks like: everything that changes its parameters or its answers, and nothing about its weights.
+"""The design of a CiDeR network, and how a weights file stores it.
 
-The defaults are the paper's. Where it gives no widths (`reduction`, the groups and the reduction of the context), the
-usual ones that come nearest to its Table A11 are taken; docs/training_network.md sets both side by side.
+A Design holds everything that changes the network's parameters or its answers, and nothing about its weights. The
+defaults are those of the paper. Where the paper gives no widths (`reduction`, the groups and the reduction of the
+context), they are the usual ones that come nearest to its Table A11; docs/training_network.md compares both.
+
+The header of a trained network's .safetensors file holds its Design as JSON under the key `cider`, so that a collection
+needs a copy of that file and nothing else. A file without this key holds weights of the design that the settings give.
 """
 
+import dataclasses
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from safetensors import SafetensorError, safe_open
+
+from resight import plugins
 from resight.errors import RecipeError
 from resight.plugins import check_range
 
+KEY = "cider"
 Library = Literal["timm", "transformers"]
 Enhancement = Literal["none", "se", "eca", "nonlocal", "gather_excite"]
 Context = Literal["none", "sk", "aspp"]
@@ -28,7 +39,7 @@ class Design:
     reduction: int = 8  # of the channels inside se
     context: Context = "sk"
     context_fusion: Fusion = "learned"  # sum: SKNet as it was published
-    context_groups: int | None = None  # of the 3 × 3 convolutions of sk; None: one a channel
+    context_groups: int | None = None  # of the 3 × 3 convolutions of sk; None: one per channel
     context_reduction: int = 32  # of the channels inside sk
     localisation: Localisation = "masks"  # attention: the paper's baseline, attention-based pooling
     masks: int = 2  # T
@@ -57,7 +68,7 @@ class Design:
 
     @property
     def spaced_thresholds(self) -> tuple[float, ...]:
-        """As given, or evenly over 0..1 without the ends."""
+        """The given thresholds, or as many as there are masks, evenly spaced inside 0..1."""
         return self.thresholds or tuple((number + 1) / (self.masks + 1) for number in range(self.masks))
 
 
@@ -65,7 +76,42 @@ def check_thresholds(thresholds: tuple[float, ...], masks: int) -> None:
     if len(thresholds) != masks or not all(0 <= value <= 1 for value in thresholds):
         raise RecipeError(
             "thresholds and masks do not fit",
-            expected=f"{masks} thresholds from 0 to 1, one a mask",
+            expected=f"{masks} thresholds from 0 to 1, one per mask",
             actual=str(list(thresholds)),
             fix="set masks to the number of thresholds, or leave thresholds out: they are then evenly spaced",
         )
+
+
+def write_header(design: Design) -> dict[str, str]:
+    """The header of a weights file, as safetensors takes it."""
+    return {KEY: json.dumps(dataclasses.asdict(design), sort_keys=True)}
+
+
+def read_design(path: Path) -> Design | None:
+    """The design in the header; None where there is none or the file is unreadable, which loading it will report."""
+    try:
+        with safe_open(path, framework="np") as opened:
+            header = opened.metadata() or {}
+    except (OSError, SafetensorError):
+        return None
+    if KEY not in header:
+        return None
+    design: Design = plugins.configure(Design, json.loads(header[KEY]), f"the network in {path.name}")
+    return design
+
+
+def choose_design(asked: Design, found: Design | None, file: str) -> Design:
+    """The file's design; RecipeError where a setting asks for another value."""
+    if found is None:
+        return asked
+    plain = Design()
+    for field in dataclasses.fields(Design):
+        wanted, own = getattr(asked, field.name), getattr(found, field.name)
+        if wanted not in (own, getattr(plain, field.name)):
+            raise RecipeError(
+                f"the network in {file} was trained with another {field.name}",
+                expected=f"{field.name} = {own!r}",
+                actual=repr(wanted),
+                fix="leave the setting out: the file knows its design",
+            )
+    return found

@@ -1,27 +1,32 @@
-"""The network as a whole: images → one descriptor each, where it looked, and boxes.
+"""The CiDeR network as a whole: images → one descriptor each, where the network looked, and boxes.
 
     f = f^p ∘ f^l ∘ f^c ∘ f^e ∘ f^b                                                       (6) of the paper
 
 In: planes [B, 3, H, W] float32, prepared as `input` of the backbone says. Out: descriptors [B, dimensions] of unit
 length. Whitening, the paper's last step, is learnt afterwards from descriptors: `resight whiten` and the transform of
-that name.
+that name. `save_network` writes one file with weights and design; `count_costs` counts parameters and operations.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
-from resight.encode.networks.cider.backbone import Trunk
+from resight.encode.models import Cost
+from resight.encode.networks.checkpoint_loader import save_tensors
+from resight.encode.networks.cider.backbone import MapBackbone
 from resight.encode.networks.cider.blocks import Pool, make_context, make_enhancement
-from resight.encode.networks.cider.design import Design
+from resight.encode.networks.cider.design import Design, write_header
 from resight.encode.networks.cider.localisation import box_attention, make_localisation
 from resight.encode.regions import Proposals
+from resight.files.atomic import write_atomic
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the network makes of a batch."""
+    """The network's output for a batch."""
 
     descriptors: torch.Tensor  # [B, dimensions] of unit length
     maps: torch.Tensor  # [B, D, h, w] after the context, before localisation
@@ -29,11 +34,11 @@ class Seen:
 
 
 class CiderNetwork(torch.nn.Module):
-    def __init__(self, design: Design, trunk: Trunk) -> None:
+    def __init__(self, design: Design, backbone: MapBackbone) -> None:
         super().__init__()
         self.design = design
-        self.trunk = trunk
-        channels = trunk.channels
+        self.trunk = backbone  # the name that trained files and their fingerprints have for it
+        channels = backbone.channels
         self.enhancement = make_enhancement(design.enhancement, channels, design.reduction)
         self.context = make_context(
             design.context, channels, design.context_fusion, design.context_groups, design.context_reduction
@@ -42,7 +47,7 @@ class CiderNetwork(torch.nn.Module):
         self.pool = Pool(design.pooling, design.p, channels, design.dimensions)
 
     def forward(self, images: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
-        """`generator` draws the masks' background while training; None: torch's own."""
+        """`generator` draws the background of the masks in training; None: torch's own."""
         return self.see(images, generator).descriptors
 
     def see(self, images: torch.Tensor, generator: torch.Generator | None = None) -> Seen:
@@ -51,7 +56,7 @@ class CiderNetwork(torch.nn.Module):
         return Seen(functional.normalize(self.pool(localised), dim=1), maps, attention)
 
     def locate(self, images: torch.Tensor) -> list[Proposals]:
-        """Boxes in pixels of the images, the surest first; none where nothing stands out."""
+        """Boxes in pixels of the images, the most certain first; none where nothing stands out."""
         height, width = images.shape[2:]
         with torch.inference_mode():
             attention = self.see(images).attention.float().cpu().numpy()
@@ -59,7 +64,7 @@ class CiderNetwork(torch.nn.Module):
 
     @property
     def parts(self) -> dict[str, torch.nn.Module]:
-        """By the paper's names, in the order in which they run."""
+        """The parts by the paper's names, in the order in which they run."""
         return {
             "backbone": self.trunk,
             "enhancement": self.enhancement,
@@ -67,3 +72,32 @@ class CiderNetwork(torch.nn.Module):
             "localisation": self.localisation,
             "pooling": self.pool,
         }
+
+
+def save_network(network: CiderNetwork, path: Path) -> None:
+    """Write weights and design as one .safetensors file."""
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    fix = "free some disk space; continue an interrupted training with --resume"
+    with write_atomic(path, f"cannot save the network as {path}", fix) as temporary:
+        save_tensors(state, temporary, write_header(network.design))
+
+
+def count_costs(network: CiderNetwork, size: int = 224) -> list[Cost]:
+    """Parameters and operations of each part, in the order in which the parts run.
+
+    Operations are multiplications with their additions, in convolutions and matrix products, for one image. Norms,
+    activations and poolings would add less than one per cent.
+    """
+    values: torch.Tensor = torch.zeros(1, 3, size, size, device=next(network.parameters()).device)
+    was_training = network.training
+    network.eval()
+    costs = []
+    with torch.no_grad():
+        for name, part in network.parts.items():
+            with FlopCounterMode(display=False) as counter:
+                result = part(values)
+            values = result[0] if isinstance(result, tuple) else result
+            parameters = sum(parameter.numel() for parameter in part.parameters())
+            costs.append(Cost(name, parameters, counter.get_total_flops() // 2))
+    network.train(was_training)
+    return costs

@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 from resight.encode.networks.cider.design import Design  # noqa: E402
 from resight.encode.networks.cider.localisation import (  # noqa: E402
     MaskedLocalisation,
-    cut,
     draw_background,
     make_localisation,
+    mask_attention,
     scale,
 )
 
@@ -96,7 +96,7 @@ def test_a_fixed_background_is_the_same_in_training_and_afterwards(mode):
 
 def test_the_straight_through_mask_has_the_value_of_the_step_and_the_gradient_of_the_sigmoid():
     attention = torch.tensor([0.45, 0.55], requires_grad=True)
-    mask = cut(attention, 0.5, torch.tensor([0.2, 0.2]), "straight_through")
+    mask = mask_attention(attention, 0.5, torch.tensor([0.2, 0.2]), "straight_through")
     assert mask.tolist() == pytest.approx([0.2, 1.0])
     mask.sum().backward()
     half = 1 / (1 + math.exp(0.5))  # 0.05 away, at a softness of 0.1

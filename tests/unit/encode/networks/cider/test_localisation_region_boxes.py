@@ -3,16 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resight.boxes import iou
 from resight.encode.descriptors.regions import grid
 from resight.encode.regions import (
     Proposals,
     choose_regions,
-    find_distinct,
-    join,
-    limit,
+    join_proposals,
+    keep_best,
     make_proposals,
-    measure_overlap,
-    place,
+    suppress_overlaps,
+    to_pixels,
 )
 
 SIZE = (100, 80)
@@ -26,7 +26,7 @@ def choose(boxes: list[tuple[float, ...]], scores: list[float] | None = None, **
 def test_overlap_is_the_shared_area_over_the_joint_area():
     boxes = np.array([[0, 0, 10, 10], [5, 0, 15, 10], [20, 20, 30, 30], [3, 3, 3, 9]], np.float32)
     expected = [[1, 50 / 150, 0, 0], [50 / 150, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
-    np.testing.assert_allclose(measure_overlap(boxes, boxes), expected, atol=1e-6)
+    np.testing.assert_allclose(iou(boxes[:, None], boxes), expected, atol=1e-6)
 
 
 def test_boxes_are_clipped_to_the_image():
@@ -98,29 +98,31 @@ def test_whatever_is_proposed_something_inside_the_image_comes_out(
     assert 1 <= len(chosen) <= most and chosen.dtype == np.float32
     assert (chosen[:, :2] >= 0).all() and (chosen[:, 2:] <= [width, height]).all()
     assert (chosen[:, 2:] > chosen[:, :2]).all()
-    overlaps = measure_overlap(chosen, chosen)
+    overlaps = iou(chosen[:, None], chosen)
     assert (overlaps[~np.eye(len(chosen), dtype=bool)] <= 0.9 + 1e-6).all()
 
 
 def test_a_source_keeps_its_best_and_the_arguments_as_they_were():
     given_boxes = make_proposals([(0, 0, 9, 9), (0, 0, 9, 9), (5, 5, 9, 9)], [1, 2, 3])
-    kept = limit(given_boxes, 5)
+    kept = keep_best(given_boxes, 5)
     assert kept.boxes.tolist() == [[0, 0, 9, 9], [5, 5, 9, 9]] and kept.scores.tolist() == [2, 3]
     assert given_boxes.scores.tolist() == [1, 2, 3]
-    assert find_distinct(given_boxes.boxes, given_boxes.scores, 1, 0.9).tolist() == [2]
+    assert suppress_overlaps(given_boxes.boxes, given_boxes.scores, 1, 0.9).tolist() == [2]
 
 
 def test_a_source_never_proposes_what_is_not_finite():
     wild = make_proposals([(0, 0, 9, 9), (0, 0, np.inf, 9), (np.nan, 0, 1, 1), (1, 1, 4, 4)], [1, 2, 3, np.nan])
-    assert limit(wild, None).boxes.tolist() == [[0, 0, 9, 9]]
+    assert keep_best(wild, None).boxes.tolist() == [[0, 0, 9, 9]]
 
 
 def test_shares_are_placed_on_the_part_of_the_image_that_they_speak_of():
-    assert place(np.float32([[0, 0.5, 1, 1]]), "corners", (10, 20, 30, 40)).tolist() == [[10, 30, 30, 40]]
-    assert place(np.float32([[0.5, 0.5, 0.5, 1]]), "centre", (0, 0, 8, 4)).tolist() == [[2, 0, 6, 4]]
-    assert place(np.zeros((0, 4), np.float32), "centre", (0, 0, 8, 4)).shape == (0, 4)
+    assert to_pixels(np.float32([[0, 0.5, 1, 1]]), "corners", (10, 20, 30, 40)).tolist() == [[10, 30, 30, 40]]
+    assert to_pixels(np.float32([[0.5, 0.5, 0.5, 1]]), "centre", (0, 0, 8, 4)).tolist() == [[2, 0, 6, 4]]
+    assert to_pixels(np.zeros((0, 4), np.float32), "centre", (0, 0, 8, 4)).shape == (0, 4)
 
 
 def test_proposals_of_several_sources_follow_each_other():
-    both = join([make_proposals([(0, 0, 1, 1)], [1]), make_proposals([], []), make_proposals([(0, 0, 2, 2)], [3])])
+    both = join_proposals(
+        [make_proposals([(0, 0, 1, 1)], [1]), make_proposals([], []), make_proposals([(0, 0, 2, 2)], [3])]
+    )
     assert both.boxes.tolist() == [[0, 0, 1, 1], [0, 0, 2, 2]] and both.scores.tolist() == [1, 3]

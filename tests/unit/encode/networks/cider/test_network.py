@@ -14,8 +14,7 @@ from support.builders import draw_texture, make_picture  # noqa: E402
 
 from resight.encode import backbones  # noqa: E402
 from resight.encode.networks import checkpoint_loader  # noqa: E402
-from resight.encode.networks.cider.weights_file import save_network  # noqa: E402
-from resight.encode.networks.flops import count_costs  # noqa: E402
+from resight.encode.networks.cider.network import count_costs, save_network  # noqa: E402
 from resight.errors import MissingWeights, RecipeError, StorageError  # noqa: E402
 
 SMALL = {"backbone": "resnet18", "block": 2, "dimensions": 32}
