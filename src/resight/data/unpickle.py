@@ -6,8 +6,7 @@ numpy's own functions. It refuses every other name. `take_names` and `take_numbe
 """
 
 import io
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import ManifestError
+from resight.files.restricted_pickle import ForbiddenName, load_restricted
 
 FETCH = "download it again; `resight data check` shows from where"
 ARRAY = "numpy.ndarray"  # stands for the class, which a pickle passes on and must not call
-
-
-class ForbiddenName(pickle.UnpicklingError):
-    """A pickle names something that it may not use."""
 
 
 def load(path: Path) -> Any:
@@ -33,7 +29,7 @@ def load(path: Path) -> Any:
         raise _refuse(path, "cannot be read", "a readable file", actual, FETCH) from error
     try:
         # latin1 preserves the bytes that Python 2 wrote, numpy's arrays included.
-        return _Reader(io.BytesIO(data), encoding="latin1").load()
+        return load_restricted(io.BytesIO(data), NAMES, encoding="latin1")
     except ForbiddenName as error:
         expected = "containers, text, numbers and numpy arrays"
         fix = "do not open it by other means: a data set never needs to run code; download it again from its makers"
@@ -73,18 +69,6 @@ def _take_list(table: Any, key: str, path: Path) -> list[Any]:
     return list(values)
 
 
-class _Reader(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        # numpy 2 writes _core where numpy 1 wrote core, and Python 2 called builtins __builtin__.
-        known = f"{module.replace('._core', '.core').replace('__builtin__', 'builtins')}.{name}"
-        if known == ARRAY:
-            return ARRAY
-        if known not in CONSTRUCTORS:
-            raise ForbiddenName(f"it names {module}.{name}")
-        make = CONSTRUCTORS[known]
-        return lambda *values: make(*values)  # a pickle may set attributes, so it gets a function of its own
-
-
 def _make_empty_array(kind: str, shape: Any, dtype: Any) -> NDArray[Any]:  # noqa: ARG001
     """An array whose shape and content the pickle sets in its next step."""
     if kind != ARRAY:
@@ -114,7 +98,8 @@ def _make_bytes(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-CONSTRUCTORS: Mapping[str, Callable[..., Any]] = {
+NAMES: Mapping[str, Any] = {
+    ARRAY: ARRAY,
     "builtins.set": set,
     "builtins.frozenset": frozenset,
     "numpy.dtype": _make_dtype,

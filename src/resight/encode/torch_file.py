@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.files.unpickle import load_restricted
+from resight.files.restricted_pickle import load_restricted
 
 MAGIC = 0x1950A86A20F9469CFC6C
 STORAGES = {
