@@ -16,9 +16,9 @@ from PIL import Image
 from support.scenes import draw_scene, write_jpeg
 
 import resight
-from resight.apps.service import middleware
 from resight.apps.service.api_keys import make_key
 from resight.apps.service.app import create_app
+from resight.apps.service.request_logging import configure_logging
 from resight.apps.service.settings import ServiceSettings
 
 HERE = "http://127.0.0.1"
@@ -311,7 +311,7 @@ def test_what_goes_wrong_is_logged_with_the_id_that_the_client_is_told(
     monkeypatch.setattr("resight.apps.service.routes.images.serialize_record", fail)
     loggers = logging.getLogger("resight")
     before = (loggers.handlers, loggers.propagate)
-    middleware.set_up("json")
+    configure_logging("json")
     try:
         with open_service(served) as client:
             answer = client.get("/api/image", params={"id": "scene_03.jpg"})

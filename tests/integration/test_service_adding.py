@@ -12,12 +12,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from PIL import Image
 from starlette.testclient import TestClient
+from support.odd_images import png_header
 from support.scenes import draw_scene, write_jpeg
 
 import resight
@@ -91,6 +93,36 @@ def test_added_images_are_kept_by_content_and_found(client: TestClient, folder: 
     assert record.attributes == {"label": "scene"}
     found = client.post("/api/search", files={"image": ("q.jpg", draw_jpeg(10))}, data={"k": "1"}).json()
     assert [hit["id"] for hit in found["hits"]] == ["scene_10.jpg"]
+
+
+def test_the_service_process_decodes_nothing_itself(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("an image reached a decoder outside of the sandbox")
+
+    monkeypatch.setattr("resight.data.image_files.decode", fail)  # the decode processes have their own
+    monkeypatch.setattr(Image, "open", fail)
+    part = {"k": "1", "box": "10,10,150,110"}
+    job = finish(client, send(client, [10, 11], attributes='{"label": "scene"}'))
+    assert (job["state"], job["added"], job["skipped"]) == ("done", 2, [])
+    found = client.post("/api/search", files={"image": ("q.jpg", draw_jpeg(10))}, data=part).json()
+    assert [hit["id"] for hit in found["hits"]] == ["scene_10.jpg"]
+    stored = client.post("/api/search", files={"id": (None, "scene_11.jpg")}, data=part).json()
+    assert [hit["id"] for hit in stored["hits"]] == ["scene_11.jpg"]
+    assert client.get("/api/image/file", params={"id": "scene_10.jpg", "side": 96}).status_code == 200
+    changed = client.put("/api/image", params={"id": "scene_10.jpg"}, files={"attributes": (None, '{"label": "x"}')})
+    assert finish(client, changed)["updated"] == 1
+
+
+def test_a_file_that_only_pretends_to_be_small_is_skipped_by_the_sandbox(client: TestClient, tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.png"
+    bomb.write_bytes(png_header(20_000, 20_000))
+    (tmp_path / "slow.jpg").write_bytes(draw_jpeg(10))
+    service = cast(FastAPI, client.app).state.service
+    (skipped,) = service.collections["photos"].add([resight.ImageRef("bomb", bomb)]).skipped
+    assert "more than the limit" in skipped.reason
+    service.decode_pool.timeout = 0.0
+    (slow,) = service.collections["photos"].add([resight.ImageRef("slow", tmp_path / "slow.jpg")]).skipped
+    assert "too much time or memory" in slow.reason
 
 
 def test_bad_files_are_named_at_once_and_the_good_ones_are_added(client: TestClient, folder: Path) -> None:

@@ -36,7 +36,7 @@ def test_what_runs_is_finished_after_the_signal_to_stop(served: Path, view: Path
             httpx.get(f"{server.address}/api/health")
 
 
-def test_beyond_its_places_a_server_refuses_and_then_recovers(served: Path, view: Path) -> None:
+def test_beyond_its_slots_a_server_refuses_and_then_recovers(served: Path, view: Path) -> None:
     with serve(served, options=("--workers", "1", "--waiting", "1")) as server, ThreadPoolExecutor(8) as many:
         responses = list(many.map(lambda _: post(server.address, view), range(8)))
         assert {response.status_code for response in responses} == {200, 429}
@@ -72,7 +72,7 @@ def test_a_start_that_cannot_be_is_said_in_words(served: Path, tmp_path: Path, m
 
 def wait_until_busy(address: str) -> None:
     for _ in range(1000):
-        if "resight_searches_running 1" in httpx.get(f"{address}/metrics").text:
+        if "resight_searches_running 1.0" in httpx.get(f"{address}/metrics").text:
             return
         threading.Event().wait(0.005)
     raise AssertionError("no search was seen running")

@@ -125,6 +125,7 @@ def test_no_secret_of_the_service_is_in_a_decoder(monkeypatch: pytest.MonkeyPatc
     fresh = DecodePool(1, MAX_PIXELS)
     fresh.start()
     try:
+        decode(fresh, encode())  # the process runs by now
         environment = asyncio.run(fresh.run(lambda one: Path(f"/proc/{one.pid}/environ").read_bytes()))
     finally:
         fresh.close()

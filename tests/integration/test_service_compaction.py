@@ -23,9 +23,9 @@ def own(tmp_path: Path) -> Path:
     return photos.path
 
 
-def wait(tidier: CompactionProcess) -> float:
+def wait(compaction: CompactionProcess) -> float:
     deadline = time.monotonic() + 120
-    while (took := tidier.poll()) is None:
+    while (took := compaction.poll()) is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return took
@@ -36,10 +36,10 @@ def test_files_and_indexes_are_put_together_and_answers_stay_the_same(own: Path)
     before = photos.prepare()
     wanted = before.ask(SearchRequest(own.parent / "2.jpg", 4)).hits
     parts = len(list((own / "indexes").iterdir()))
-    tidier = CompactionProcess(photos)
-    tidier.start()
-    assert wait(tidier) > 0
-    assert tidier.poll() is None and not tidier.is_busy
+    compaction = CompactionProcess(photos)
+    compaction.start()
+    assert wait(compaction) > 0
+    assert compaction.poll() is None and not compaction.is_busy
     now = photos.prepare()
     assert now.version > before.version
     assert len(list((own / "indexes").iterdir())) <= parts
@@ -49,26 +49,26 @@ def test_files_and_indexes_are_put_together_and_answers_stay_the_same(own: Path)
 
 
 def test_while_somebody_else_writes_it_is_left_for_later(own: Path) -> None:
-    tidier = CompactionProcess(resight.open(own))
-    with writer_lock(own), pytest.raises(CollectionBusy, match="somebody else writes"):
-        tidier.start()
-        wait(tidier)
-    assert not tidier.is_busy
+    compaction = CompactionProcess(resight.open(own))
+    with writer_lock(own), pytest.raises(CollectionBusy, match="another process writes"):
+        compaction.start()
+        wait(compaction)
+    assert not compaction.is_busy
 
 
 def test_what_goes_wrong_is_told(own: Path) -> None:
-    tidier = CompactionProcess(resight.open(own))
+    compaction = CompactionProcess(resight.open(own))
     (own / "collection.json").write_text("{")
-    tidier.start()
+    compaction.start()
     with pytest.raises(CollectionError, match=r"could not be tidied[^$]*collection\.json"):
-        wait(tidier)
-    assert not tidier.is_busy
+        wait(compaction)
+    assert not compaction.is_busy
 
 
 def test_it_can_be_stopped(own: Path) -> None:
     photos = resight.open(own)
-    tidier = CompactionProcess(photos)
-    tidier.start()
-    tidier.stop()
-    tidier.stop()
+    compaction = CompactionProcess(photos)
+    compaction.start()
+    compaction.stop()
+    compaction.stop()
     assert len(resight.open(own).search(own.parent / "2.jpg", k=4)) == 4
