@@ -1,7 +1,7 @@
-"""Distances and directions on the Earth, as a sphere: degrees in, metres out.
+"""Distances and directions on the Earth as a sphere: degrees in, metres out.
 
-Where points have to be averaged or compared with each other, they go through unit vectors in space: there the poles and
-the antimeridian are points like any other.
+To average points or compare many with many, use unit vectors in space (`to_vectors`): these have no special cases at
+the poles and the antimeridian.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ Position = tuple[float, float]  # latitude and longitude in degrees
 
 
 def find_position(attributes: Mapping[str, Attribute]) -> Position | None:
-    """Latitude and longitude of an image, where both are known and possible."""
+    """Latitude and longitude of an image; None unless both are known and valid."""
     lat, lon = find_number(attributes, "lat"), find_number(attributes, "lon")
     return None if lat is None or lon is None or abs(lat) > 90 or abs(lon) > 180 else (lat, lon)
 
 
 def find_number(attributes: Mapping[str, Attribute], name: str) -> float | None:
-    """An attribute that is a finite number."""
+    """An attribute as a float; None unless it is a finite number."""
     value = attributes.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
         return None
@@ -49,18 +49,18 @@ def to_vectors(lats: ArrayLike, lons: ArrayLike) -> NDArray[np.float64]:
 
 
 def to_degrees(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Vectors [n, 3] of any length but 0 → latitudes and longitudes [n]."""
+    """Vectors [n, 3] of any length above 0 → latitudes and longitudes [n]."""
     x, y, z = np.moveaxis(np.asarray(vectors, np.float64), -1, 0)
     return np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x))
 
 
 def metres_apart(some: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
     """Unit vectors [m, 3] and [n, 3] → great-circle distances [m, n], from the chord c: d = 2 R asin(c / 2)."""
-    # The differences themselves, not 2 - 2⟨a, b⟩: that would lose what is nearer than a few centimetres.
+    # Differences, not 2 - 2⟨a, b⟩, which cannot resolve distances below some centimetres.
     squares = sum((some[:, None, axis] - others[None, :, axis]) ** 2 for axis in range(3))
     return np.asarray(2 * RADIUS * np.arcsin(np.clip(np.sqrt(squares) / 2, 0, 1)))
 
 
 def turn_between(heading: float, headings: ArrayLike) -> NDArray[np.float64]:
-    """How far directions differ, 0 to 180 degrees; NaN where one is not known."""
+    """Angles between directions, 0 to 180 degrees; NaN where a direction is unknown."""
     return np.asarray(np.abs((np.asarray(headings, np.float64) - heading + 180) % 360 - 180))

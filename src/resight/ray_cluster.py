@@ -1,9 +1,9 @@
-"""Engines by name, and the way to a Ray cluster.
+"""Engines by name, and connecting to a Ray cluster.
 
-In goes what `--engine` says: "local", "ray" (a cluster of this machine alone, which ends with the process),
-"ray://HOST:PORT" (one that runs; PORT is that of `ray start --head`), "ray://auto" (the one that this machine is a node
-of) or "qdrant…". Out comes a process that is connected, or an error within seconds where Ray itself would try for
-minutes. A process has one cluster at a time: who asks for "ray" while there is one gets that one.
+In: the value of `--engine`: "local", "ray" (a cluster on this machine, which ends with the process), "ray://HOST:PORT"
+(a running cluster; PORT is that of `ray start --head`), "ray://auto" (the cluster that this machine is a node of) or
+"qdrant…". Out: a connected process, or an error within seconds where Ray itself would retry for minutes. A process has
+one cluster at a time: "ray" joins the cluster that the process is connected to.
 """
 
 import importlib
@@ -26,11 +26,11 @@ from resight.errors import ClusterError, InputError, MissingExtra
 
 ENGINES = "local, ray, ray://HOST:PORT, ray://auto, qdrant://HOST:PORT/NAME or qdrant:FOLDER"
 AUTO = "auto"
-ANSWER_SECONDS = 5.0  # an address may take to answer
-SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # the head of a frame of HTTP/2: its length, its kind (4), and so on
-GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS  # what speaks HTTP/2, as Ray does, answers with its own
-VERSION_SECONDS = 120.0  # a node may take to start its first worker and tell its versions
-PACKAGES = {  # that rows and scores depend on, and the names under which they are installed
+ANSWER_SECONDS = 5.0  # timeout of an address
+SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # header of an HTTP/2 frame: length, type (4), flags, stream
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS  # an HTTP/2 server such as Ray answers with SETTINGS
+VERSION_SECONDS = 120.0  # timeout of a node that starts its first worker and reports its versions
+PACKAGES = {  # packages that change rows or scores, with the names of their distributions
     "opencv": ("opencv-python-headless", "opencv-python", "opencv-contrib-python-headless", "opencv-contrib-python"),
     "pillow": ("pillow",),
     "onnxruntime": ("onnxruntime", "onnxruntime-gpu"),
@@ -38,17 +38,17 @@ PACKAGES = {  # that rows and scores depend on, and the names under which they a
     "pylance": ("pylance",),
 }
 ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent home without being asked for
-    "RAY_BACKEND_LOG_LEVEL": "fatal",  # it would write to the terminal of whoever uses it
-    "RAY_worker_niceness": "0",  # the workers do what the command was started for
-    "RAY_worker_register_timeout_seconds": "600",  # on a busy machine a worker takes long to start, and is not lost
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends no usage statistics
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # keep Ray's log out of the user's terminal
+    "RAY_worker_niceness": "0",  # workers run at normal priority: they do the command's own work
+    "RAY_worker_register_timeout_seconds": "600",  # on a busy machine a worker may start slowly
 }
 
 
 @dataclass(frozen=True)
 class Engine:
     kind: Literal["local", "ray", "qdrant"]
-    address: str = ""  # what comes after the kind; of a Ray cluster HOST:PORT, "auto", or nothing: a new one
+    address: str = ""  # the part after the kind; for Ray HOST:PORT, "auto", or empty for a new cluster
 
 
 def parse_engine(text: str) -> Engine:
@@ -73,10 +73,12 @@ def is_engine(text: str) -> bool:
 
 
 def connect(engine: str) -> None:
-    """Start Ray, or join the cluster that `engine` names; nothing where this process is connected to it already."""
+    """Start Ray or join the cluster that `engine` names; does nothing if this process is connected to it."""
     wanted = parse_engine(engine)
     if wanted.kind != "ray":
-        raise InputError(f"{engine!r} is no Ray cluster", expected="ray, ray://HOST:PORT or ray://auto", actual=engine)
+        raise InputError(
+            f"{engine!r} is not a Ray cluster", expected="ray, ray://HOST:PORT or ray://auto", actual=engine
+        )
     ray = import_ray()
     forbid_auto_connect()
     if ray.is_initialized():
@@ -87,35 +89,35 @@ def connect(engine: str) -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)
     address = _find_running(wanted.address) if wanted.address else "local"
     quiet = {"log_to_driver": False, "configure_logging": False, "include_dashboard": None if wanted.address else False}
-    with cluster_errors(f"no way into the Ray cluster {engine}"), warnings.catch_warnings(), _silence_stderr():
-        warnings.simplefilter("ignore")  # Ray warns of its own parts, which is nobody's error
+    with cluster_errors(f"cannot connect to the Ray cluster {engine}"), warnings.catch_warnings(), _silence_stderr():
+        warnings.simplefilter("ignore")  # Ray warns about its own internals
         ray.init(address=address, **quiet)
 
 
 def forbid_auto_connect() -> None:
-    """A call to Ray after it was shut down is an error from now on, where Ray would start a cluster by itself."""
-    with suppress(ImportError):  # other releases may do it elsewhere
+    """Make calls to Ray after its shutdown fail; by default Ray would start a new cluster."""
+    with suppress(ImportError):  # the hook is private and may move
         importlib.import_module("ray._private.auto_init_hook").enable_auto_connect = False  # type: ignore[attr-defined]
 
 
 def check_versions() -> None:
-    """Every node of the cluster runs what this process runs, or a ClusterError says which one does not, and what."""
+    """ClusterError unless every node of the cluster runs the same versions as this process."""
     ray = import_ray()
-    mine = tell_versions()
-    asked = []
+    mine = list_versions()
+    pending = []
     for node in ray.nodes():
         if node["Alive"]:
-            place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            task = ray.remote(num_cpus=0, max_retries=1, scheduling_strategy=place)(_tell_there)
-            asked.append((f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})", task.remote()))
-    for name, answer in asked:
-        with cluster_errors(f"the node {name} does not tell its versions"):
+            on_node = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            task = ray.remote(num_cpus=0, max_retries=1, scheduling_strategy=on_node)(_list_versions_there)
+            pending.append((f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})", task.remote()))
+    for name, answer in pending:
+        with cluster_errors(f"the node {name} does not report its versions"):
             theirs = ray.get(answer, timeout=VERSION_SECONDS)
         refuse_skew(name, theirs, mine)
 
 
-def tell_versions() -> dict[str, str]:
-    """What has to be the same on every node for their rows and scores to be the same."""
+def list_versions() -> dict[str, str]:
+    """Versions that must be the same on all nodes for the same rows and scores."""
     return {
         "resight": metadata.version("resight"),
         "python": ".".join(platform.python_version_tuple()[:2]),
@@ -126,16 +128,16 @@ def tell_versions() -> dict[str, str]:
 
 
 def _find_version(packages: Iterable[str]) -> str:
-    """Of the first that is installed."""
+    """The version of the first package that is installed."""
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
             return metadata.version(package)
     return "none"
 
 
-def _tell_there() -> dict[str, str]:
-    """Runs on a node, with what is installed there."""
-    return tell_versions()
+def _list_versions_there() -> dict[str, str]:
+    """Runs on a node: the versions installed there."""
+    return list_versions()
 
 
 def refuse_skew(node: str, theirs: Mapping[str, str], mine: Mapping[str, str]) -> None:
@@ -163,7 +165,7 @@ def import_ray() -> Any:
 
 @contextmanager
 def cluster_errors(problem: str) -> Iterator[None]:
-    """What goes wrong inside Ray leaves as a ClusterError that begins with `problem`."""
+    """Raise errors of Ray as a ClusterError with `problem`."""
     ray = import_ray()
     try:
         yield
@@ -178,7 +180,7 @@ def cluster_errors(problem: str) -> Iterator[None]:
 
 @contextmanager
 def _silence_stderr() -> Iterator[None]:
-    """Told to be quiet, the compiled part of Ray announces that it will be, and Python's own stderr is not asked."""
+    """Silence file descriptor 2: Ray's compiled part writes to it directly, whatever its log level and sys.stderr."""
     saved = os.dup(2)
     try:
         with Path(os.devnull).open("wb") as nothing:
@@ -190,7 +192,7 @@ def _silence_stderr() -> Iterator[None]:
 
 
 def _find_running(address: str) -> str:
-    """HOST:PORT of a cluster that answers."""
+    """HOST:PORT of a cluster, once it has answered."""
     if address == AUTO:
         services = importlib.import_module("ray._private.services")
         try:
@@ -200,14 +202,14 @@ def _find_running(address: str) -> str:
     try:
         with socket.create_connection(_split(address), ANSWER_SECONDS) as connection:
             if os.environ.get("RAY_USE_TLS", "0") not in ("0", ""):
-                return address  # it answers to a certificate alone
+                return address  # it answers only to a certificate
             connection.sendall(GREETING)
             with connection.makefile("rb") as answer:
                 head = answer.read(len(SETTINGS))
     except (OSError, OverflowError) as error:
         raise _unanswered(f"ray://{address}", str(error)) from error
     if head[3:4] != SETTINGS[3:4]:
-        raise _unanswered(f"ray://{address}", "something answers that is no Ray")
+        raise _unanswered(f"ray://{address}", "the server there is not Ray")
     return address
 
 
@@ -217,21 +219,21 @@ def _split(address: str) -> tuple[str, int]:
 
 
 def _refuse_another(address: str) -> None:
-    """Where this process is connected, nothing is wanted but the cluster at `address` (any, if there is none)."""
+    """ClusterError if this process is connected to another cluster than `address`; an empty address fits any."""
     if address in ("", AUTO):
         return
     ray = import_ray()
     mine = ray.get_runtime_context().gcs_address
     (host, port), (my_host, my_port) = _split(address), _split(mine)
     hosts, my_hosts = _resolve(host), _resolve(my_host)
-    if my_hosts & _resolve(ray.util.get_node_ip_address()):  # the head is this machine, whatever it is called
+    if my_hosts & _resolve(ray.util.get_node_ip_address()):  # the head node is this machine, under any of its names
         my_hosts |= _resolve("localhost") | _resolve(socket.gethostname())
     if port != my_port or not hosts & my_hosts:
         raise ClusterError(
             f"this process is connected to another Ray cluster than ray://{address}",
-            expected=f"ray://{mine}, or ray: the cluster that it is connected to",
+            expected=f"ray://{mine}, or ray for the connected cluster",
             actual=f"ray://{address}",
-            fix="use one cluster in a process; ray.shutdown() leaves this one",
+            fix="use one cluster per process; ray.shutdown() disconnects from this one",
         )
 
 

@@ -1,4 +1,7 @@
-"""Scores → the best k, the same way everywhere: higher first, equal scores by id."""
+"""Top k: scores in, a Ranking of the best k out; higher scores first, equal scores by id.
+
+The kernels have their own top k over row numbers (kernels/exact_topk.py), which knows no ids.
+"""
 
 from collections.abc import Sequence
 
@@ -11,18 +14,18 @@ from resight.types import FloatArray, Ranking
 def best(
     query_id: str, ids: Sequence[str], scores: FloatArray, k: int, rows: NDArray[np.int64] | None = None
 ) -> Ranking:
-    """The k best of scores [n]; row i belongs to ids[i], or to ids[rows[i]] when rows is given."""
+    """The k best of scores [n]; score i belongs to ids[i], or to ids[rows[i]] if `rows` is given."""
     k = min(k, len(scores))
     if k == 0:
         return Ranking(query_id, (), np.zeros(0, np.float32))
-    # Everything that ties with the k-th score takes part, so that the id decides and not the position.
+    # All that tie with the k-th score are candidates, so that the id decides and not the position.
     threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
     candidates = np.flatnonzero(scores >= threshold)
     names = [ids[int(row)] for row in (candidates if rows is None else rows[candidates])]
-    order = sorted(range(len(names)), key=lambda slot: (-scores[candidates[slot]], names[slot]))[:k]
+    order = sorted(range(len(names)), key=lambda i: (-scores[candidates[i]], names[i]))[:k]
     return Ranking(
         query_id,
-        tuple(names[slot] for slot in order),
+        tuple(names[i] for i in order),
         scores[candidates[order]].astype(np.float32),
     )
 
@@ -30,7 +33,7 @@ def best(
 def best_allowed(
     query_id: str, ids: Sequence[str], scores: FloatArray, k: int, allowed: frozenset[str] | None
 ) -> Ranking:
-    """The k best of scores [n] of all images, of those that are allowed; None: of all."""
+    """The k best among the allowed images (None: all), from the scores [n] of all images."""
     if allowed is None:
         return best(query_id, ids, scores, k)
     rows = np.array([row for row, name in enumerate(ids) if name in allowed], dtype=np.int64)

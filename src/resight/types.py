@@ -1,4 +1,4 @@
-"""Every value that flows between the stages.
+"""The values that the stages pass on to each other.
 
 images ─ data ─▶ Picture ─ encode ─▶ Features ─▶ Descriptors ─ store, index ─▶ Ranking ─ search ─▶ Hit
                                                                               └▶ Match, TokenMatches ─▶ Evidence
@@ -24,14 +24,14 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ImageRef:
-    """Where an image is and what is known about it before it is decoded."""
+    """An image before it is decoded: its file, part and attributes."""
 
     id: str
     path: Path
     box: Box | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)  # label, lat, lon, set, …
-    listed: tuple[int, int] | None = field(default=None, compare=False)  # bytes and modified_ns, where a listing tells
-    unsaid: frozenset[str] = frozenset()  # attributes that it is to have none of, whatever the file's own EXIF says
+    listed: tuple[int, int] | None = field(default=None, compare=False)  # bytes and modified_ns, if a listing gave them
+    unsaid: frozenset[str] = frozenset()  # attributes that stay unset even if the file's EXIF has them
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that was passed over, and why."""
+    """A file that was skipped, and the reason."""
 
     path: str
     reason: str
@@ -56,11 +56,11 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is true of one query: `grades` above 0 are positives; `ignored` ids leave the ranking."""
+    """Ground truth of one query: `grades` above 0 are positives; metrics drop `ignored` ids from the ranking."""
 
     grades: Mapping[str, int]
     ignored: frozenset[str] = frozenset()
-    boxes: Mapping[str, Box] = field(default_factory=dict)  # where the thing is in a positive, if known
+    boxes: Mapping[str, Box] = field(default_factory=dict)  # of the instance in a positive, if known
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class Dataset:
     database: tuple[ImageRef, ...]
     queries: tuple[ImageRef, ...]
     judgements: Mapping[str, Judgement]  # by query id; a query without positives has no grades
-    skipped: tuple[Skipped, ...] = ()  # files that were passed over while the images were listed
+    skipped: tuple[Skipped, ...] = ()  # files that the listing of the images skipped
 
 
 @dataclass(frozen=True)
 class Features:
-    """What a backbone gives for a batch of images of one shape.
+    """The output of a backbone for a batch of images of one shape.
 
-    A dense backbone fills `grid`; one that detects key points fills `points` and gives batches of one.
+    A dense backbone fills `grid`; one that detects key points fills `points`, in batches of one image.
     """
 
     ids: tuple[str, ...]
@@ -86,13 +86,13 @@ class Features:
     points: FloatArray | None = None  # [B, N, 4] x, y, size, angle in pixels of the original
     cls: FloatArray | None = None  # [B, D]
     attention: FloatArray | None = None  # [B, N]
-    covers: FloatArray | None = None  # [B, 4] the box of the original that the grid lies on; None: all of it
-    head: FloatArray | None = None  # [B, P] the one vector that the network itself makes of an image
+    covers: FloatArray | None = None  # [B, 4] the box of the original under the grid; None: the whole image
+    head: FloatArray | None = None  # [B, P] the network's own image embedding
 
 
 @dataclass(frozen=True)
 class Descriptors:
-    """Rows that describe images: one row an image or many, row `i` belonging to `ids[owners[i]]`."""
+    """Rows that describe images: one or many per image; row `i` belongs to `ids[owners[i]]`."""
 
     ids: tuple[str, ...]
     vectors: NDArray[Any]  # [n, D]
@@ -101,9 +101,7 @@ class Descriptors:
     weights: FloatArray | None = None  # [n]
     points: FloatArray | None = None  # [n, 4] x, y, size, angle of a local feature
     words: NDArray[np.int32] | None = None  # [n] visual word
-    seeds: FloatArray | None = (
-        None  # [n, 4] the patch that a token of several patches grew from; `boxes` holds them all
-    )
+    seeds: FloatArray | None = None  # [n, 4] the first patch of a token that merges several; `boxes` spans them all
     space: str = ""  # fingerprint of the encoding; rows of two spaces are never compared
 
     def __len__(self) -> int:
@@ -112,14 +110,14 @@ class Descriptors:
 
 @dataclass(frozen=True)
 class Query:
-    """An encoded query: one Descriptors a branch, all of the same single image."""
+    """An encoded query: one Descriptors per branch, all of the same image."""
 
     id: str
     size: tuple[int, int]  # width and height of the original
-    outline: Box  # what is looked for: the box that was given, or the whole image
+    outline: Box  # the part that is searched for: the given box, or the whole image
     descriptors: tuple[Descriptors, ...]
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # what is known of it: lat, lon, heading, …
-    patches: Descriptors | None = None  # every patch of it as a token, where an encoder has patches
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # lat, lon, heading, …
+    patches: Descriptors | None = None  # every patch as a token, if an encoder has patches
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class Match:
     query_id: str
     image_id: str
     inliers: int
-    transform: NDArray[np.float64]  # [3, 3] query → image; the fundamental matrix when model says so
+    transform: NDArray[np.float64]  # [3, 3] query → image, or the fundamental matrix, see `model`
     points: FloatArray  # [inliers, 4] x, y in the query, x, y in the image
     model: str = "homography"  # homography | fundamental
     tentative: int = 0  # matches before the model
@@ -137,29 +135,29 @@ class Match:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Images in order, and what each stage has found out about them on the way."""
+    """Images in order of score, and what the stages have found out about them."""
 
     query_id: str
     ids: tuple[str, ...]
     scores: FloatArray  # [n], not increasing
     boxes: Mapping[str, Box] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)  # stage → time
-    signals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # id → what speaks for it, by name
+    signals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # id → named scores of the stages
     matches: Mapping[str, Match] = field(default_factory=dict)
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    proof: str = ""  # why the shortlist is exact, or that it is not proven; empty where an index does not say
-    regions: Mapping[str, Box] = field(default_factory=dict)  # id → the region that won, where images are cut
-    located_by: Mapping[str, str] = field(default_factory=dict)  # id → what its box comes from, see search/locate.py
+    proof: str = ""  # why the shortlist is exact, or that this is not proven; empty if the index does not report it
+    regions: Mapping[str, Box] = field(default_factory=dict)  # id → its best region, if images are split
+    located_by: Mapping[str, str] = field(default_factory=dict)  # id → source of its box (search/locate_boxes.py)
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Where images were taken; those that nothing is known of are not listed."""
+    """Where images were taken; images without a position are left out."""
 
     ids: tuple[str, ...]
     lats: NDArray[np.float64]  # [n] degrees
     lons: NDArray[np.float64]  # [n] degrees
-    headings: NDArray[np.float64]  # [n] degrees clockwise from north that the camera looked at; NaN: not known
+    headings: NDArray[np.float64]  # [n] view direction, degrees clockwise from north; NaN: unknown
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -167,29 +165,29 @@ class Positions:
 
 @dataclass(frozen=True)
 class PositionEstimate:
-    """Where a query was taken, from where the images were that it was found in."""
+    """Where a query was taken, estimated from the positions of the images that match it."""
 
     lat: float
     lon: float
-    metres: float  # radius that holds the truth with a probability of `coverage`
+    metres: float  # radius that contains the true position with a probability of `coverage`
     coverage: float = 0.9
-    probability: float = 0.0  # that the place is in the collection, and is this one
-    known: bool = False  # False: "don't know"; lat and lon are then the best guess
-    support: tuple[str, ...] = ()  # ids of the images that it rests on, best first
+    probability: float = 0.0  # that the collection contains the place, and that it is this one
+    known: bool = False  # False: "don't know"; lat and lon are a best guess
+    support: tuple[str, ...] = ()  # ids of the images used, best first
 
 
 @dataclass(frozen=True)
 class TokenMatches:
-    """For each token of a query the token of an image that is most like it.
+    """For each token of a query, the most similar token of an image.
 
-    `boxes` hold all patches that a token stands for, `seeds` the one patch that it grew from.
+    `boxes` span all patches of a token, `seeds` are its first patches.
     """
 
     query_id: str
     image_id: str
     pairs: IntArray  # [Kq, 2] query token, image token
     similarities: FloatArray  # [Kq] their dot product
-    support: FloatArray  # [Kq] how far that lies above what the query token has in common with most image tokens
+    support: FloatArray  # [Kq] how far the similarity exceeds that of the query token with most image tokens
     query_boxes: FloatArray  # [Kq, 4]
     query_seeds: FloatArray  # [Kq, 4]
     image_boxes: FloatArray  # [K, 4]
@@ -206,22 +204,22 @@ class Evidence:
     probability: float | None = None
     query_heat: FloatArray | None = None  # [h, w] in 0..1 over the query
     tokens: TokenMatches | None = None
-    region: Box | None = None  # that won, where images are cut
-    located_by: str = ""  # what the box comes from: homography, points, tokens or region
+    region: Box | None = None  # the best matching region, if images are split into regions
+    located_by: str = ""  # source of the box: homography, points, tokens or region
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One answer of a search."""
+    """One result of a search."""
 
     id: str
     path: Path
     score: float
-    probability: float | None  # that query and image show the very same thing; None: not calibrated
+    probability: float | None  # that query and image show the same instance; None: not calibrated
     box: Box | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict)  # stage → its score
-    located_by: str = ""  # what the box comes from: homography, points, tokens or region
+    located_by: str = ""  # source of the box: homography, points, tokens or region
 
 
 @dataclass(frozen=True)
@@ -236,9 +234,9 @@ class Choice:
 class Branch:
     """One way to describe an image. Branches with the same encoder share its forward pass.
 
-    `weight` is the branch's say in the shortlist; 0 keeps its rows for reranking alone. `index` is how its rows are
-    found, where that differs from the recipe's. `regions` cuts images of the database, `query_regions` the query; what
-    is not cut is described whole.
+    `weight` is the branch's weight in the shortlist; rows of a branch with weight 0 serve reranking only. `index`
+    replaces the recipe's index for this branch. `regions` splits database images into regions, `query_regions` the
+    query; without them, the branch describes the whole image.
     """
 
     encoder: Choice

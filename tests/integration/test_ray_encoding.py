@@ -19,7 +19,7 @@ from resight.collection import ray_add, ray_worker
 from resight.collection.ray_worker import Block, Failure, Job, Outcome, Worker
 from resight.errors import ClusterError, CollectionBusy, InputError, StorageError
 from resight.files.lock import writer_lock
-from resight.ray_cluster import tell_versions
+from resight.ray_cluster import list_versions
 from resight.types import ImageRef
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
@@ -124,8 +124,8 @@ def test_the_driver_killed_and_run_again_it_is_the_collection_that_it_would_have
 def test_a_node_of_another_version_is_named_with_both_versions(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newer = {**tell_versions(), "resight": "99.0"}
-    monkeypatch.setattr("resight.ray_cluster.tell_versions", lambda: newer)  # in this process, not on the nodes
+    newer = {**list_versions(), "resight": "99.0"}
+    monkeypatch.setattr("resight.ray_cluster.list_versions", lambda: newer)  # in this process, not on the nodes
     with pytest.raises(ClusterError) as caught:
         open_plain(tmp_path / "c.resight").add(photos, engine="ray")
     assert "runs another version" in caught.value.problem
@@ -135,7 +135,7 @@ def test_a_node_of_another_version_is_named_with_both_versions(
 
 def make_job(collection: resight.Collection, token: str = "right") -> Job:
     (collection.path / ray_worker.TOKEN).write_text("right")
-    return Job(collection.path, token, collection.description.spaces, tell_versions())
+    return Job(collection.path, token, collection.metadata.spaces, list_versions())
 
 
 def work(job: Job, block: Block) -> Outcome:

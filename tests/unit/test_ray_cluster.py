@@ -12,7 +12,7 @@ import pytest
 
 from resight import ray_cluster
 from resight.errors import ClusterError, InputError
-from resight.ray_cluster import Engine, connect, is_engine, parse_engine, refuse_skew, tell_versions
+from resight.ray_cluster import Engine, connect, is_engine, parse_engine, refuse_skew, list_versions
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_address_that_accepts_and_never_answers_is_an_error_within_seconds(
 def test_an_address_where_something_else_answers_is_no_cluster(answering: Callable[[bytes], str]) -> None:
     with pytest.raises(InputError, match="no Ray cluster answers") as caught:
         connect(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    assert caught.value.actual == "something answers that is no Ray"
+    assert caught.value.actual == "the server there is not Ray"
 
 
 def test_where_the_head_of_a_cluster_answers_ray_is_asked_to_join(
@@ -124,7 +124,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_engine_that_is_not_ray_is_no_cluster_to_connect_to() -> None:
-    with pytest.raises(InputError, match="no Ray cluster"):
+    with pytest.raises(InputError, match="not a Ray cluster"):
         connect("qdrant:folder")
 
 
@@ -138,7 +138,7 @@ def test_skew_names_the_node_and_both_versions_of_what_differs() -> None:
 
 
 def test_every_node_tells_what_rows_depend_on() -> None:
-    versions = tell_versions()
+    versions = list_versions()
     assert set(versions) == {
         *("resight", "python", "numpy", "kernels", "opencv", "pillow", "onnxruntime", "faiss", "pylance")
     }
@@ -147,4 +147,4 @@ def test_every_node_tells_what_rows_depend_on() -> None:
 
 def test_what_is_not_installed_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ray_cluster.PACKAGES, "faiss", ("no-such-package",))
-    assert tell_versions()["faiss"] == "none"
+    assert list_versions()["faiss"] == "none"

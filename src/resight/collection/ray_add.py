@@ -58,7 +58,7 @@ def add(
     ray_cluster.check_versions()
     folder = folder if is_remote(folder) else Path(os.path.abspath(folder))  # noqa: PTH100 - links as they are
     with _leave_token(folder) as token:
-        job = Job(folder, token, spaces, ray_cluster.tell_versions())
+        job = Job(folder, token, spaces, ray_cluster.list_versions())
         return _Adding(job, store, shared, progress, sum(map(len, lists))).run(lists)
 
 

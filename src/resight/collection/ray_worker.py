@@ -108,7 +108,7 @@ class Worker:
 
     def _open(self, job: Job) -> None:
         node = name_node()
-        ray_cluster.refuse_skew(node, ray_cluster.tell_versions(), job.versions)
+        ray_cluster.refuse_skew(node, ray_cluster.list_versions(), job.versions)
         _find_token(job)
         made = metadata.read(job.folder)
         self._encoder = Encoder(made.recipe.branches)
