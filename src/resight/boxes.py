@@ -45,6 +45,18 @@ def clip(box: Box, size: tuple[int, int], name: str = "the image") -> Box:
     return float(left), float(top), float(right), float(bottom)
 
 
+def grow(box: Box, share: float) -> Box:
+    """A box that is larger by a share of its sides on each side; it may reach beyond the image."""
+    x0, y0, x1, y1 = box
+    x, y = share * (x1 - x0), share * (y1 - y0)
+    return x0 - x, y0 - y, x1 + x, y1 + y
+
+
+def contains(box: Box, points: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Which of points [n, 2] lie in the box or on its edge: [n]."""
+    return np.asarray(((points >= box[:2]) & (points <= box[2:])).all(axis=1))
+
+
 def iou(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
     """Intersection over union of boxes [..., 4], which broadcast; a box without area overlaps nothing.
 

@@ -28,8 +28,7 @@ def build_pipeline(recipe: Recipe, spaces: Sequence[str], gallery: Gallery, cali
     signals = [name_standout(name, len(scores)) for name in scores] + [name for part in chain for name in part.signals]
     calibration = calibrations.choose(signals, calibration_file, scores)
     fusion = recipe.fusion or Choice("score")
-    built = fusions.build(fusion.name, **fusion.settings)
-    return Pipeline(shortlisters, chain, calibration, gallery, built)
+    return Pipeline(shortlisters, fusions.build(fusion.name, **fusion.settings), chain, calibration, gallery)
 
 
 def _signal(branch: Branch, branches: Sequence[Branch]) -> str:

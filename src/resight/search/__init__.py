@@ -1,1 +1,1 @@
-"""From an encoded query to ranked, verified, localised answers. `pipeline.py` is the whole story on one screen."""
+"""From an encoded query to ranked, verified and located answers: `pipeline.py` has the stages in order."""

@@ -1,10 +1,11 @@
-"""Signals → the probability that query and image show the very same thing.
+"""Signals → the probability that query and image show the very same instance.
 
-Logistic: log-odds = bias + Σ_s weight_s · f(x_s), where f is log(1 + x) for the signals in LOGARITHMIC, the same of
-what exceeds UNREMARKABLE for how far one of several branches stands out, and x for similarities. A signal that is
-missing counts as 0: what was not verified has no inliers. A calibration belongs to the signals it was fitted on, e.g.
-("asmk", "standout", "inliers"), and where it uses the similarity of a learnt encoder, to that encoding. The shipped
-ones were fitted by `benchmarks/fit_calibration.py` on known pairs; `resight calibrate` fits one on a collection's own.
+Logistic: log-odds = bias + Σ_s weight_s · f(x_s). f is log(1 + x) for the signals in LOGARITHMIC; log(1 + x −
+UNREMARKABLE), and 0 below that, for the robust z-score of one of several branches; and x for similarities. A missing
+signal counts as 0: an image that was not verified has no inliers. A calibration belongs to the signals that it was
+fitted on, e.g. ("asmk", "standout", "inliers"); if it uses the similarity of a learnt encoder, it belongs to that
+encoding, too. `benchmarks/fit_calibration.py` fitted the shipped ones on labelled pairs; `resight calibrate` fits one
+on a collection's own pairs.
 """
 
 import json
@@ -18,12 +19,11 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
-from resight.search.logistic import fit_logistic
 from resight.types import Ranking
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
-# The best of thirty wrong candidates usually stands out by less than this. A branch to which the query means nothing
-# (local features at night) would otherwise outvote the one that knows the answer.
+# The best of thirty wrong candidates usually has a smaller robust z-score. Without this floor, a branch that sees
+# nothing in the query (local features at night) would outvote the one that finds the answer.
 UNREMARKABLE = 5.0
 WITHOUT, WITH_PRIOR = 1e-2, 0.5  # strength of the pull towards 0, and towards the prior
 SHIPPED = Path(__file__).with_name("calibration.json")
@@ -34,22 +34,22 @@ Signals = Mapping[str, float]
 class Calibration:
     bias: float
     weights: Mapping[str, float]
-    pairs: int = 0  # known pairs it was fitted on
-    same: int = 0  # of which show the same thing
-    spaces: Mapping[str, str] = field(default_factory=dict)  # score → the encoding without which it means nothing
+    pairs: int = 0  # labelled pairs that it was fitted on
+    same: int = 0  # of these, pairs of the same instance
+    spaces: Mapping[str, str] = field(default_factory=dict)  # score → the encoding that it belongs to
 
     def log_odds(self, signals: Signals) -> float:
         return self.bias + sum(weight * _shape(name, signals.get(name, 0.0)) for name, weight in self.weights.items())
 
     def probability(self, log_odds: float) -> float:
-        """Never surer than the pairs allow that it was fitted on (Laplace's rule): 98 right ones give .99 at most."""
+        """Bounded by the number of pairs that it was fitted on (Laplace's rule): 98 right ones give .99 at most."""
         chance = 1 / (1 + math.exp(-max(min(log_odds, 30.0), -30.0)))
         other = self.pairs - self.same
         return min(max(chance, 1 / (other + 2)), (self.same + 1) / (self.same + 2)) if self.pairs else chance
 
 
 def apply(ranking: Ranking, calibration: Calibration | None) -> Ranking:
-    """Probabilities for every image; the order and the scores become those of the log-odds."""
+    """Probabilities for every image; the log-odds become the scores, and give the order."""
     if calibration is None:
         return ranking
     odds = np.array([calibration.log_odds(ranking.signals.get(name, {})) for name in ranking.ids], dtype=np.float32)
@@ -65,8 +65,8 @@ def choose(
 ) -> Calibration | None:
     """The calibration for these signals: the collection's own, else the shipped one, else none.
 
-    It has to know every one of `names`. The branches' `scores`, given with their spaces, may be in it too; they need
-    not be, because how far a score stands out means the same for every encoder, which the score itself does not.
+    It must weigh every one of `names`. It may also weigh the branches' `scores`, given with their spaces; it need not,
+    because a robust z-score means the same for every encoder, which the score itself does not.
     """
     spaces = scores or {}
     needed = frozenset(names)
@@ -92,8 +92,8 @@ def fit(samples: Sequence[tuple[Signals, bool]], prior: Calibration | None = Non
     same, other = int(truths.sum()), int((~truths).sum())
     if same < 5 or other < 5:
         raise InputError(
-            "too few known pairs to calibrate on",
-            expected="at least 5 that show the same thing and 5 that do not, among the candidates of the searches",
+            "too few labelled pairs to calibrate on",
+            expected="at least 5 of the same instance and 5 of different ones, among the candidates of the searches",
             actual=f"{same} and {other}",
             fix="give more pairs",
         )
@@ -106,7 +106,7 @@ def fit(samples: Sequence[tuple[Signals, bool]], prior: Calibration | None = Non
         np.array([prior.bias, *(prior.weights.get(name, 0.0) for name in names)]) if prior else np.zeros(len(names) + 1)
     )
     strength = WITH_PRIOR if prior else WITHOUT
-    # Every signal speaks for an image, so that none may count against it: a negative weight is left out and refitted.
+    # Every signal is evidence for an image, and none against it: drop signals with a negative weight and fit again.
     used = np.ones(len(names) + 1, dtype=bool)
     weights = _newton(features, targets, centre, strength)
     while (weights[1:] < 0).any():
@@ -147,9 +147,10 @@ def _newton(
     features: NDArray[np.float64], targets: NDArray[np.float64], centre: NDArray[np.float64], strength: float
 ) -> NDArray[np.float64]:
     """Weights that minimise the log-loss plus strength/2 · (distance from `centre`)²."""
+    from resight.search.logistic import fit_logistic  # a search fits nothing
+
     scale = np.maximum(np.abs(features).max(axis=0), 1e-9)  # so that one strength suits every signal
     inputs, centre = features / scale, centre * scale
     penalty = np.full(inputs.shape[1], strength)
     penalty[0] = 1e-6  # the bias is free
-    weights = fit_logistic(inputs, targets, centre, penalty)
-    return np.asarray(weights / scale)
+    return np.asarray(fit_logistic(inputs, targets, centre, penalty) / scale)

@@ -1,22 +1,15 @@
-"""Which part of the query matched which part of an image, by their tokens.
+"""Where the instance is in each answer, as a box clipped to the image; and which tokens matched which.
 
-In: the token rows of a query and of an image. Out: TokenMatches, heat maps of both images, and the box of the
-best-supported area.
+`locate` takes, in this order: the query's outline through a verified homography; the box around the matched points of a
+fundamental matrix, which maps points to lines; the region that won, or what `patch_refine` made of it; the area that
+the tokens support best. `located_by` names it: "homography", "points", "region" or "tokens".
 
-    pair       a query token q_i and the image token that is most like it, x_j(i) with j(i) = argmax_j ⟨q_i, x_j⟩
-    support    s_i = max_j ⟨q_i, x_j⟩ − median_j ⟨q_i, x_j⟩: similarities of learnt tokens are all high, so what counts
-               is how far the best one lies above the usual one of the same image
+    pair       a query token q_i and its nearest image token x_j(i), j(i) = argmax_j ⟨q_i, x_j⟩
+    support    s_i = max_j ⟨q_i, x_j⟩ − median_j ⟨q_i, x_j⟩: similarities of learnt tokens are all high, so that it
+               counts how far the best lies above the usual one of the same image
     heat       a token's support on its own patch; an image token has the best of the query tokens that chose it
-    area       the rectangle with the largest Σ (votes − FLOOR · mean votes), the votes of an image token being the
-               summed support of the query tokens that chose it: it grows over what holds many parts of the query, and
-               stops where they become few
-
-Where the thing is, as a box clipped to the image.
-
-With a verified transform: the query's outline through it. With a fundamental matrix, which maps points to lines: the
-box around the matched points. Without either, for an image that was compared by tokens: the area that they support
-best. Where images are cut into regions, the one that won, or what a closer look made of it, stays without a transform.
-`located_by` tells which it was: "homography", "points", "tokens" or "region".
+    area       the rectangle with the largest Σ (votes − FLOOR · mean votes); the votes of an image token are the summed
+               support of the query tokens that chose it. It grows over many matched parts, and stops where they are few
 """
 
 from collections.abc import Iterator
@@ -29,11 +22,44 @@ from resight.search.gallery import Gallery
 from resight.search.verification import corners, map_points
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking, TokenMatches
 
+BY_TOKENS = 30
+DECIMALS = 3  # of a pixel: the last bits of a fitted transform depend on where its points lie in memory
 FLOOR = 0.35  # chosen on photographs of paintings with known boxes; 0.2 to 0.4 differ by at most 0.03 in mean overlap
 
 
+def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY_TOKENS) -> Ranking:
+    """The first `by_tokens` answers may get a box from their tokens, which are read for it."""
+    branch = find_token_branch(query)
+    matched = [name for name in ranking.ids if name in ranking.matches]
+    rest = [name for name in ranking.ids[:by_tokens] if branch is not None and name not in ranking.boxes]
+    known = gallery.sizes(list(dict.fromkeys([*matched, *rest])))
+    boxes: dict[str, Box] = {}
+    origins: dict[str, str] = {}
+    for name in filter(known.__contains__, matched):
+        if (box := find_box(ranking.matches[name], query.outline, known[name])) is not None:
+            boxes[name] = box
+            origins[name] = "homography" if ranking.matches[name].model == "homography" else "points"
+    left = [name for name in rest if name in known and name not in boxes]
+    if branch is not None and left:
+        for image in split(gallery.descriptors(branch, left)):
+            tokens = match_tokens(query.descriptors[branch], image)
+            if tokens and (box := find_supported_box(tokens, known[tokens.image_id])) is not None:
+                boxes[tokens.image_id] = box
+                origins[tokens.image_id] = "tokens"
+    return replace(ranking, boxes={**ranking.boxes, **boxes}, located_by={**ranking.located_by, **origins})
+
+
+def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
+    """The box in the image; None if it lies outside."""
+    points = map_points(match.transform, corners(outline)) if match.model == "homography" else match.points[:, 2:]
+    low, high = (np.clip(np.round(side, DECIMALS), 0, size) for side in (points.min(axis=0), points.max(axis=0)))
+    if not (high > low).all():
+        return None
+    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+
 def match_tokens(query: Descriptors, image: Descriptors) -> TokenMatches | None:
-    """The pairs of two single images; None where one of them has no tokens."""
+    """The pairs of two single images; None if one of them has no tokens."""
     if not len(query) or not len(image):
         return None
     query_boxes, image_boxes = require_boxes(query), require_boxes(image)
@@ -54,25 +80,25 @@ def match_tokens(query: Descriptors, image: Descriptors) -> TokenMatches | None:
 
 
 def heat_query(matches: TokenMatches, size: tuple[int, int]) -> FloatArray:
-    """How well each part of a query of that size (width, height) is found again: [h, w], the best part having 1."""
+    """How well each part of a query of `size` (width, height) is matched: [h, w], 1 for the best part."""
     return _normalise(spread(matches.support, matches.query_seeds, size))
 
 
 def heat_image(matches: TokenMatches, size: tuple[int, int]) -> FloatArray:
-    """Where in an image of that size the query's parts are found, and how well: [h, w], the best part having 1."""
+    """How well each part of an image of `size` matches the query: [h, w], 1 for the best part."""
     best = np.zeros(len(matches.image_seeds), np.float32)
     np.maximum.at(best, matches.pairs[:, 1], matches.support)
     return _normalise(spread(best, matches.image_seeds, size))
 
 
 def find_supported_box(matches: TokenMatches, size: tuple[int, int]) -> Box | None:
-    """The box of the best-supported area of an image of that size; None without any support."""
+    """The box of the best-supported area of an image of `size`; None without any support."""
     votes = np.bincount(matches.pairs[:, 1], matches.support, minlength=len(matches.image_seeds))
     return find_densest(spread(votes.astype(np.float32), matches.image_seeds, size), size)
 
 
 def find_supported_part(matches: TokenMatches) -> Box | None:
-    """The same where the image's tokens are those of a region, tiled with patches: a box inside it."""
+    """`find_supported_box` for tokens of a region, tiled with patches: a box inside it."""
     (left, top), (right, bottom) = matches.image_seeds[:, :2].min(axis=0), matches.image_seeds[:, 2:].max(axis=0)
     inside = replace(matches, image_seeds=matches.image_seeds - np.array([left, top, left, top], np.float32))
     box = find_supported_box(inside, (round(float(right - left)), round(float(bottom - top))))
@@ -82,26 +108,26 @@ def find_supported_part(matches: TokenMatches) -> Box | None:
     return x0 + float(left), y0 + float(top), x1 + float(left), y1 + float(top)
 
 
-def spread(weights: FloatArray, places: FloatArray, size: tuple[int, int]) -> FloatArray:
-    """Weights [n] on the boxes [n, 4] where they belong, as a map [h, w] whose cells are as large as those boxes.
+def spread(weights: FloatArray, boxes: FloatArray, size: tuple[int, int]) -> FloatArray:
+    """Weights [n] of boxes [n, 4] as a map [h, w] over an image of `size`, with cells as large as the boxes.
 
-    A weight is shared among cells by the area that its box has in them.
+    Cells share a weight by the area that its box has in them.
     """
-    sides = np.median(places[:, 2:] - places[:, :2], axis=0)
+    sides = np.median(boxes[:, 2:] - boxes[:, :2], axis=0)
     columns, rows = np.maximum(np.rint(np.array(size) / np.maximum(sides, 1e-6)), 1).astype(int)
-    across = _overlap(places[:, [0, 2]], columns, size[0])
-    down = _overlap(places[:, [1, 3]], rows, size[1])
+    across = _overlap(boxes[:, [0, 2]], columns, size[0])
+    down = _overlap(boxes[:, [1, 3]], rows, size[1])
     return np.asarray(down.T @ (weights[:, None] * across), np.float32)
 
 
 def find_densest(votes: FloatArray, size: tuple[int, int]) -> Box | None:
-    """The rectangle of a map [h, w] over an image of that size whose cells have most above the floor."""
+    """The rectangle of a map [h, w] over an image of `size` with the largest sum above the floor."""
     if not votes.max() > 0:
         return None
     rows, columns = votes.shape
     gains = np.pad(votes - FLOOR * votes.mean(dtype=np.float64), ((1, 0), (1, 0)))
     sums = gains.cumsum(axis=0).cumsum(axis=1)
-    # A map has few cells, so that every rectangle can be looked at: [spans down, spans across].
+    # A map has few cells, so that every rectangle can be tried: [spans down, spans across].
     top, bottom = np.triu_indices(rows + 1, 1)
     left, right = np.triu_indices(columns + 1, 1)
     bands = sums[bottom] - sums[top]
@@ -111,7 +137,7 @@ def find_densest(votes: FloatArray, size: tuple[int, int]) -> Box | None:
 
 
 def split(chunks: Iterator[Descriptors]) -> Iterator[Descriptors]:
-    """Token rows of many images, image by image."""
+    """Rows of many images, image by image."""
     for chunk in chunks:
         for owner, name in enumerate(chunk.ids):
             rows = slice(*np.searchsorted(chunk.owners, (owner, owner + 1)))
@@ -126,7 +152,7 @@ def split(chunks: Iterator[Descriptors]) -> Iterator[Descriptors]:
 
 
 def find_token_branch(query: Query) -> int | None:
-    """The first branch with boxes and without key points: tokens know which part of the image they stand for."""
+    """The first branch with boxes and without key points: those of tokens."""
     branches = enumerate(query.descriptors)
     return next((branch for branch, rows in branches if rows.boxes is not None and rows.points is None), None)
 
@@ -153,42 +179,7 @@ def _normalise(support: FloatArray) -> FloatArray:
 
 
 def _overlap(spans: FloatArray, cells: int, length: int) -> FloatArray:
-    """The share [n, cells] of each span [n, 2] that lies in each of so many equal cells of a side."""
+    """The share [n, cells] of each span [n, 2] that lies in each of the equal cells of a side."""
     edges = np.linspace(0, length, cells + 1)
     inside = np.diff(np.clip(edges[None], spans[:, :1], spans[:, 1:]), axis=1)
     return np.asarray(inside / np.maximum(spans[:, 1:] - spans[:, :1], 1e-6), np.float32)
-
-
-BY_TOKENS = 30
-DECIMALS = 3  # of a pixel: the last bits of a fitted transform depend on where its points lie in memory
-
-
-def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY_TOKENS) -> Ranking:
-    """`by_tokens` of the first answers get a box from their tokens, which have to be read for it."""
-    branch = find_token_branch(query)
-    matched = [name for name in ranking.ids if name in ranking.matches]
-    rest = [name for name in ranking.ids[:by_tokens] if branch is not None and name not in ranking.boxes]
-    known = gallery.sizes(list(dict.fromkeys([*matched, *rest])))
-    boxes: dict[str, Box] = {}
-    origins: dict[str, str] = {}
-    for name in filter(known.__contains__, matched):
-        if (box := find_box(ranking.matches[name], query.outline, known[name])) is not None:
-            boxes[name] = box
-            origins[name] = "homography" if ranking.matches[name].model == "homography" else "points"
-    left = [name for name in rest if name in known and name not in boxes]
-    if branch is not None and left:
-        for image in split(gallery.descriptors(branch, left)):
-            tokens = match_tokens(query.descriptors[branch], image)
-            if tokens and (box := find_supported_box(tokens, known[tokens.image_id])) is not None:
-                boxes[tokens.image_id] = box
-                origins[tokens.image_id] = "tokens"
-    return replace(ranking, boxes={**ranking.boxes, **boxes}, located_by={**ranking.located_by, **origins})
-
-
-def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
-    """The box in the image, or None when nothing of it lies inside."""
-    points = map_points(match.transform, corners(outline)) if match.model == "homography" else match.points[:, 2:]
-    low, high = (np.clip(np.round(side, DECIMALS), 0, size) for side in (points.min(axis=0), points.max(axis=0)))
-    if not (high > low).all():
-        return None
-    return float(low[0]), float(low[1]), float(high[0]), float(high[1])

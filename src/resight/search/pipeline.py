@@ -8,13 +8,12 @@ locate         the box of the instance in each of the k answers
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from resight.search import calibration as calibrations
 from resight.search.calibration import Calibration
 from resight.search.fusions import Fusion
 from resight.search.fusions.robust_zscore import USUAL
-from resight.search.fusions.score import Score
 from resight.search.gallery import Gallery, filter_gallery
 from resight.search.locate_boxes import BY_TOKENS, locate
 from resight.search.rerankers import Reranker
@@ -27,10 +26,10 @@ class Pipeline:
     """The stages of a recipe's search, and the images that they search."""
 
     shortlisters: tuple[Shortlister, ...]
+    fusion: Fusion
     rerankers: tuple[Reranker, ...]
     calibration: Calibration | None
     gallery: Gallery
-    fusion: Fusion = field(default_factory=Score)
 
 
 def search(

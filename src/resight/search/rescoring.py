@@ -5,11 +5,7 @@
 global is the score that an image came with, local the new one, σ the logistic function; λ is called `balance` and γ
 `temperature`. γ = 0 means the local score as it is, so that λ = 0 and γ = 0 give the local score alone.
 
-The surroundings of the region that won, where rerankers look more closely.
-
-Branches whose rows stand for whole images or for regions of them: one vector an image, or a few.
-
-What rerankers need that work on those: which branch it is, and the rows of images as float32.
+Rerankers that compare one vector per image or region also find their branch and its rows here.
 """
 
 import itertools
@@ -17,25 +13,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
-from resight.types import Box, FloatArray, Query, Ranking
+from resight.types import FloatArray, Query, Ranking
 
 
-def promote(
+def rescore(
     ranking: Ranking, found: Mapping[str, float], signal: str, balance: float = 0.0, temperature: float = 0.0
 ) -> Ranking:
-    """`found` holds the local score of every image that was looked at; it also becomes the signal of that name."""
+    """`found` holds the local score of every candidate; it also becomes the signal of that name."""
     rest = np.array([name not in found for name in ranking.ids], bool)
     if rest.all():
         return ranking
     scores = np.array([found.get(name, 0.0) for name in ranking.ids], np.float32)
     scores[~rest] = blend(ranking.scores[~rest], scores[~rest], balance, temperature)
     if rest.any():
-        # Scores of two kinds cannot be compared: those of the rest are moved under the lowest of the others.
+        # Scores of two kinds cannot be compared: those of the rest move below the lowest of the others.
         scores[rest] = ranking.scores[rest] - ranking.scores[rest].max() + scores[~rest].min() - 1e-3
     order = np.argsort(-scores, kind="stable")
     signals = {
@@ -58,25 +53,13 @@ def check_blend(balance: float, temperature: float) -> None:
     check_range("temperature", temperature, 0)
 
 
-def grow(region: Box, share: float) -> Box:
-    """Larger by a share of its sides on each side; what lies outside the image is cut off by whoever crops."""
-    x0, y0, x1, y1 = region
-    x, y = share * (x1 - x0), share * (y1 - y0)
-    return x0 - x, y0 - y, x1 + x, y1 + y
-
-
-def lie_inside(points: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:
-    """Which of points [n, 2] lie in the box or on its edge: [n]."""
-    return np.asarray(((points >= box[:2]) & (points <= box[2:])).all(axis=1))
-
-
-def require_vector_branch(query: Query, who: str) -> int:
+def require_vector_branch(query: Query, reranker: str) -> int:
     """The first branch whose query rows are neither tokens (they have boxes) nor local features nor visual words."""
     for branch, rows in enumerate(query.descriptors):
         if len(rows) and rows.boxes is None and rows.points is None and rows.words is None:
             return branch
     raise RecipeError(
-        f"{who} works on one vector an image, or one a region",
+        f"{reranker} needs one vector per image or per region",
         expected='a branch with a descriptor such as "pooled" or "vlad"',
         actual=f"{len(query.descriptors)} branches, of tokens, local features or visual words",
         fix="add such a branch, or remove the reranker",
@@ -84,7 +67,7 @@ def require_vector_branch(query: Query, who: str) -> int:
 
 
 def read_vectors(gallery: Gallery, branch: int, ids: Sequence[str]) -> Iterator[FloatArray]:
-    """The rows [r, D] of each image, in the order of the ids."""
+    """The rows [r, D] of each image as float32, in the order of the ids."""
     for chunk in gallery.descriptors(branch, ids):
         limits = np.searchsorted(chunk.owners, np.arange(len(chunk.ids) + 1))
         for first, last in itertools.pairwise(limits):

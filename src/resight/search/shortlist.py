@@ -1,10 +1,9 @@
 """The first candidates: every branch searches its own index, then their scores are fused.
 
-With several branches each gives its score for all candidates, also for those that only another has found, so that a
-high score is never compared with a missing one. What a branch says reaches the signals: its score, under its name, and
-how far that stands out, as `standout` (`NAME_standout` where there are several branches). Where images are cut into
-regions, the one that won is the first guess of where the thing is; of several branches, that of the one to which the
-image stands out most.
+Every branch scores all candidates, also those that only another branch has found, so that a high score is never
+compared with a missing one. The signals of an image get each branch's score, under the branch's name, and its robust
+z-score, as `standout` (`NAME_standout` if there are several branches). If images have regions, the region with the best
+score is the first guess of where the instance is; of several branches, that of the branch with the largest z-score.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +20,7 @@ from resight.types import Box, Descriptors, FloatArray, Query, Ranking
 
 @dataclass(frozen=True)
 class Shortlister:
-    """The index of one branch: `name` is what its score is called among the signals."""
+    """The index of one branch; `name` is that of its score among the signals."""
 
     name: str
     branch: int
@@ -44,11 +43,11 @@ def shortlist(
     ranking = topk.best(query.id, ids, fusion.fuse(scores, weights), depth)
     standouts = np.stack([robust_zscore(branch) for branch in scores])
     signals: dict[str, dict[str, float]] = {name: {} for name in ids}
-    for part, values, distances in zip(shortlisters, scores.tolist(), standouts.tolist(), strict=True):
-        for name, value, distance in zip(ids, values, distances, strict=True):
-            signals[name] |= {part.name: value, name_standout(part.name, len(shortlisters)): distance}
-    proofs = [(part.name, list_.proof) for part, list_ in zip(shortlisters, found, strict=True) if list_.proof]
-    proof = " ".join(why if len(shortlisters) == 1 else f"{name}: {why}" for name, why in proofs)
+    for part, values, zscores in zip(shortlisters, scores.tolist(), standouts.tolist(), strict=True):
+        for name, value, zscore in zip(ids, values, zscores, strict=True):
+            signals[name] |= {part.name: value, name_standout(part.name, len(shortlisters)): zscore}
+    proofs = [(part.name, one.proof) for part, one in zip(shortlisters, found, strict=True) if one.proof]
+    proof = " ".join(text if len(shortlisters) == 1 else f"{name}: {text}" for name, text in proofs)
     regions = _choose_regions(found, ids, weights[:, None] * standouts)
     regions = {name: regions[name] for name in ranking.ids if name in regions}
     return replace(
@@ -66,7 +65,7 @@ def name_standout(part: str, parts: int) -> str:
 
 
 def complete(found: Ranking, searcher: Searcher, query: Descriptors, ids: Iterable[str]) -> Ranking:
-    """What a searcher found, and after it those of `ids` that it did not find by itself."""
+    """A ranking, followed by those of `ids` that are missing in it."""
     missing = frozenset(ids) - frozenset(found.ids)
     if not missing:
         return found
@@ -84,11 +83,11 @@ def _order(ranking: Ranking, ids: list[str]) -> FloatArray:
     return np.array([scores[name] for name in ids], np.float32)
 
 
-def _choose_regions(found: Sequence[Ranking], ids: list[str], says: FloatArray) -> dict[str, Box]:
-    """The region of each candidate by the branch that has one and says most for it: says [branches, candidates]."""
+def _choose_regions(found: Sequence[Ranking], ids: list[str], weights: FloatArray) -> dict[str, Box]:
+    """The region of each candidate, from the branch that has one and weighs most: weights [branches, candidates]."""
     regions: dict[str, Box] = {}
     for column, name in enumerate(ids):
-        knowing = [branch for branch, ranking in enumerate(found) if name in ranking.boxes]
-        if knowing:
-            regions[name] = found[max(knowing, key=lambda branch: says[branch, column])].boxes[name]
+        branches = [branch for branch, ranking in enumerate(found) if name in ranking.boxes]
+        if branches:
+            regions[name] = found[max(branches, key=lambda branch: weights[branch, column])].boxes[name]
     return regions

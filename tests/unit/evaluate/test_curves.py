@@ -37,7 +37,7 @@ def test_what_is_no_number_of_candidates_is_refused(step: str) -> None:
 
 def test_only_the_reranker_and_its_candidates_change() -> None:
     chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in TWO.rerankers)
-    pipeline = Pipeline((), chain, None, None, None)  # type: ignore[arg-type]
+    pipeline = Pipeline((), None, chain, None, None)  # type: ignore[arg-type]
     way = shortlist.see_candidates(TWO, pipeline, 1, 3)
     recipe, changed = way.recipe, way.pipeline
     assert recipe.rerankers == (TWO.rerankers[0], Choice("late", {"candidates": 3, "kind": "int8"}))

@@ -7,6 +7,7 @@ import pytest
 from support.builders import global_rows
 
 from resight.search.calibration import Calibration
+from resight.search.fusions.score import Score
 from resight.search.gallery import Gallery
 from resight.search.pipeline import Pipeline, search, search_in_stages
 from resight.search.shortlist import Shortlister
@@ -64,7 +65,7 @@ def make_pipeline(
 ) -> Pipeline:
     log = [] if log is None else log
     parts = (Shortlister("asmk", 0, 1.0, FakeSearcher(scores, log)),)
-    return replace(Pipeline(parts, rerankers, None, SizesOnly(log)), **changes)
+    return replace(Pipeline(parts, Score(), rerankers, None, SizesOnly(log)), **changes)
 
 
 SCORES = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}

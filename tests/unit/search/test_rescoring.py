@@ -3,7 +3,7 @@ import pytest
 
 from resight.errors import RecipeError
 from resight.search import rerankers
-from resight.search.rescoring import blend, promote
+from resight.search.rescoring import blend, rescore
 from resight.types import Ranking
 
 RANKING = Ranking("q", ("a", "b", "c", "d"), np.array([0.8, 0.6, 0.5, 0.1], np.float32))
@@ -11,20 +11,20 @@ LOCAL = {"a": 0.2, "b": 0.4, "c": 0.9}
 
 
 def test_without_balance_and_temperature_the_local_score_is_the_score():
-    found = promote(RANKING, LOCAL, "late")
+    found = rescore(RANKING, LOCAL, "late")
     assert found.ids == ("c", "b", "a", "d")
     assert found.scores[:3] == pytest.approx([0.9, 0.4, 0.2])
 
 
 def test_the_balance_is_the_say_of_the_score_that_was_there():
     # a: .5 · .8 + .5 · .2 = .5; b: .5 · .6 + .5 · .4 = .5; c: .5 · .5 + .5 · .9 = .7
-    found = promote(RANKING, LOCAL, "late", balance=0.5)
+    found = rescore(RANKING, LOCAL, "late", balance=0.5)
     assert found.ids == ("c", "a", "b", "d")
     assert found.scores[:3] == pytest.approx([0.7, 0.5, 0.5])
 
 
 def test_a_balance_of_one_keeps_the_order():
-    found = promote(RANKING, LOCAL, "late", balance=1, temperature=0.3)
+    found = rescore(RANKING, LOCAL, "late", balance=1, temperature=0.3)
     assert found.ids == RANKING.ids
     assert found.scores[:3] == pytest.approx(RANKING.scores[:3])
 
@@ -41,18 +41,18 @@ def test_the_smallest_temperature_overflows_nothing():
 
 
 def test_the_rest_keeps_its_order_below_the_lowest_blended_score():
-    found = promote(RANKING, {"a": -3.0, "b": -2.0}, "late", balance=0.5)
+    found = rescore(RANKING, {"a": -3.0, "b": -2.0}, "late", balance=0.5)
     assert found.ids == ("b", "a", "c", "d")
     assert np.all(np.diff(found.scores) < 0)
     assert "late" not in found.signals["c"]
 
 
 def test_the_signal_is_the_local_score_and_not_the_blend():
-    assert promote(RANKING, LOCAL, "late", balance=0.5, temperature=0.2).signals["c"] == {"late": 0.9}
+    assert rescore(RANKING, LOCAL, "late", balance=0.5, temperature=0.2).signals["c"] == {"late": 0.9}
 
 
 def test_nothing_looked_at_changes_nothing():
-    assert promote(RANKING, {}, "late", balance=0.5) is RANKING
+    assert rescore(RANKING, {}, "late", balance=0.5) is RANKING
 
 
 @pytest.mark.parametrize("name", ["late", "layout", "geometry", "expansion", "diffusion"])

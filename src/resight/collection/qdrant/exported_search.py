@@ -23,6 +23,7 @@ from resight.collection.qdrant.payload_filters import translate
 from resight.collection.qdrant.sync import read_record
 from resight.index.qdrant_backend.backend import Ask, Backend
 from resight.search import calibration as calibrations
+from resight.search import fusions
 from resight.search.pipeline import Pipeline, search
 from resight.search.request import SearchRequest
 from resight.search.shortlist import Shortlister
@@ -48,7 +49,7 @@ def ask_export(collection: Collection, backend: Backend, request: SearchRequest)
     query = view.encode_query(request)
     searcher = ExportSearcher(backend, plan, query, condition, request.k)
     name, branch, calibration = _describe_score(collection, plan)
-    pipeline = Pipeline((Shortlister(name, branch, 1.0, searcher),), (), calibration, view)
+    pipeline = Pipeline((Shortlister(name, branch, 1.0, searcher),), fusions.build("score"), (), calibration, view)
     return make_answer(query, search(query, pipeline, request.k), searcher.read)
 
 

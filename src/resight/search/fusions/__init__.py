@@ -1,6 +1,6 @@
-"""Fusions: the scores of several branches → one score a candidate, which makes the order of the shortlist.
+"""Fusions: the scores of several branches → one score per candidate, which orders the shortlist.
 
-The probability is not made here: a calibration sees what each branch says by itself.
+Probabilities come later: a calibration weighs the signals of each branch by itself.
 """
 
 from typing import Any, Protocol

@@ -1,6 +1,6 @@
 """Σ_b weight_b / (depth + rank_b): reciprocal rank fusion, for branches that cannot be compared by their scores.
 
-Each branch brings its best candidates to the top, whatever the other thinks of them: so a reranker sees both.
+The best candidates of each branch come to the top, whatever the others score them: so a reranker sees them all.
 G. Cormack, C. Clarke, S. Büttcher, Reciprocal rank fusion outperforms Condorcet and individual rank learning methods,
 2009; their depth of 60 is the default.
 """
@@ -30,6 +30,6 @@ class Rank:
         self._depth = depth
 
     def fuse(self, scores: FloatArray, weights: FloatArray) -> FloatArray:
-        # Equal scores share the best of their ranks: an image that a branch has nothing to say about is not its last.
+        # Equal scores share the best of their ranks, so that an image that a branch scores 0 is not its last.
         ranks = np.stack([np.searchsorted(np.sort(-branch), -branch, side="left") + 1 for branch in scores])
         return np.asarray(weights @ (1 / (self._depth + ranks)), np.float32)

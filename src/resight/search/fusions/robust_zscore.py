@@ -1,4 +1,4 @@
-"""Σ_b weight_b · standout_b: for branches whose scores differ in scale. See `search.shortlist.standout`."""
+"""Σ_b weight_b · z_b, z the robust z-score of a branch's scores: for branches whose scores differ in scale."""
 
 from dataclasses import dataclass
 
@@ -24,11 +24,11 @@ class RobustZscore:
 
 
 def robust_zscore(scores: FloatArray) -> FloatArray:
-    """How far each score [n] lies above the usual one: (s - median) / spread over the best 30.
+    """How far each score [n] lies above the usual one: (s - median) / spread over the best 30, from 0 to FARTHEST.
 
-    The right image stands out from the other candidates even where its score is low. Images that have nothing in
-    common with the query (score 0, such as blank ones) do not take part; 0 where too few do. Bounded, because a
-    similarity alone never proves anything.
+    The right image stands out from the other candidates even if its score is low. Images that share nothing with the
+    query (score 0, such as blank ones) do not count; all are 0 if too few are left. The bound is there because a
+    similarity alone proves nothing.
     """
     usual = np.sort(scores)[::-1][:USUAL]
     usual = usual[usual != 0]

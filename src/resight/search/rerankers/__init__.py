@@ -1,4 +1,4 @@
-"""Rerankers: a Ranking in, a better Ranking out, with what they found in `signals` and `matches`."""
+"""Rerankers: a Ranking in, a better Ranking out, with their findings in `signals` and `matches`."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -8,15 +8,15 @@ from resight.types import Choice, Query, Ranking
 
 
 class Reranker(Protocol):
-    candidates: int  # how deep it looks
-    signals: tuple[str, ...]  # what it adds to the signals of an image
+    candidates: int  # images that it looks at
+    signals: tuple[str, ...]  # names that it adds to the signals of an image
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking: ...
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A reranker that may have an index of the token branch for itself."""
+    """A reranker that may have its own index of the token branch."""
 
     own_index: Choice | None
 

@@ -7,7 +7,7 @@
 
 s is the dot product of two images' vectors; with regions that of their best pair. Vectors of all images have much in
 common, which would link everything: among the candidates their mean is taken off first. Adds the signal `diffusion`, f,
-which `balance` blends with the score that was there (`promote`). Candidates without a link have f = 0; with balance = 0
+which `balance` blends with the score that was there (`rescore`). Candidates without a link have f = 0; with balance = 0
 they keep their order below the others.
 
 One wrong start spreads as well as a right one. So the defaults start at the best candidate alone and leave half of the
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
-from resight.search.rescoring import promote, read_vectors, require_vector_branch
+from resight.search.rescoring import read_vectors, require_vector_branch, rescore
 from resight.types import FloatArray, Query, Ranking
 
 MOST = 2000
@@ -75,7 +75,7 @@ class Diffusion:
         links = link(compare(rest, rest), self._config.links, self._config.power)
         spread = diffuse(links, start(mine, self._config), self._config)
         found = dict(zip(looked_at, (spread / max(float(spread.max()), 1e-12)).tolist(), strict=True))
-        return promote(ranking, found, "diffusion", self._config.balance)
+        return rescore(ranking, found, "diffusion", self._config.balance)
 
 
 def take_off_mean(images: Sequence[FloatArray]) -> list[FloatArray]:

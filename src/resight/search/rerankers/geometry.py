@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
+from resight.boxes import contains, grow
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
-from resight.search.rescoring import grow, lie_inside
 from resight.search.verification import LocalFeatures, Model, Settings, verify
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking
 from resight.vectors import l2_normalise
@@ -83,7 +83,7 @@ def _reorder(ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Ma
 
 
 def _keep_inside(image: LocalFeatures, box: Box) -> LocalFeatures:
-    inside = lie_inside(image.points[:, :2], box)
+    inside = contains(box, image.points[:, :2])
     return replace(image, vectors=image.vectors[inside], points=image.points[inside])
 
 

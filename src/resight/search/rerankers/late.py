@@ -2,7 +2,7 @@
 
 In: a shortlist by one vector an image, and a branch with many tokens an image. Adds the signal `late`, the mean over
 the query's tokens of the best dot product, which `balance` and `temperature` may blend with the score that was there
-(`promote`); images beyond the candidates keep their order below them.
+(`rescore`); images beyond the candidates keep their order below them.
 
     within = "image"     tokens come from an index of their own, which is mapped: only those of the candidates are read
     within = "region"    only the tokens whose own patch has its middle in the region that won (`Ranking.boxes`) count,
@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from resight.boxes import contains
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
 from resight.search.locate_boxes import require_boxes, require_token_branch, split
-from resight.search.rescoring import check_blend, lie_inside, promote
+from resight.search.rescoring import check_blend, rescore
 from resight.types import Box, Choice, Descriptors, Query, Ranking
 
 
@@ -74,7 +75,7 @@ class Late:
             searcher = gallery.searcher(branch, self.own_index)
             found = searcher.search(query.descriptors[branch], len(looked_at), frozenset(looked_at))
             late = dict(zip(found.ids, found.scores.tolist(), strict=True))
-        return promote(ranking, late, "late", self._config.balance, self._config.temperature)
+        return rescore(ranking, late, "late", self._config.balance, self._config.temperature)
 
 
 def _score_regions(
@@ -98,7 +99,7 @@ def keep_inside(image: Descriptors, box: Box) -> Descriptors:
     boxes = require_boxes(image)
     patches = boxes if image.seeds is None else image.seeds
     middles = (patches[:, :2] + patches[:, 2:]) / 2
-    inside = lie_inside(middles, box)
+    inside = contains(box, middles)
     return replace(
         image,
         vectors=image.vectors[inside],

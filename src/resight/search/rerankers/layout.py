@@ -8,7 +8,7 @@ and shifts t, and a partner counts the less, the farther it lies from where the 
 p are the middles of the tokens' own patches, with the middle of the image as origin and its width and height as units;
 n parts of the query come down inside the image, at least a fifth of them. The constant keeps a few lucky parts at the
 edge from winning. Tokens of all images have much in common: the mean token of the candidates is taken off first.
-Adds the signal `layout`, which `balance` and `temperature` may blend with the score that was there (`promote`). There
+Adds the signal `layout`, which `balance` and `temperature` may blend with the score that was there (`rescore`). There
 is no rotation: for views that are upright alike (maps, places, products on a shelf).
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
 from resight.search.locate_boxes import require_boxes, require_token_branch, split
-from resight.search.rescoring import check_blend, promote
+from resight.search.rescoring import check_blend, rescore
 from resight.types import Descriptors, FloatArray, Query, Ranking
 from resight.vectors import l2_normalise
 
@@ -67,7 +67,7 @@ class Layout:
             return ranking
         images = list(split(gallery.descriptors(branch, looked_at)))
         found = dict(self._score(query.descriptors[branch], images))
-        return promote(ranking, found, "layout", self._config.balance, self._config.temperature)
+        return rescore(ranking, found, "layout", self._config.balance, self._config.temperature)
 
     def _score(self, query: Descriptors, images: list[Descriptors]) -> Iterator[tuple[str, float]]:
         described = [image for image in images if len(image)]

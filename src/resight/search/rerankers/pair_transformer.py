@@ -1,7 +1,7 @@
 """A learned comparison of the best candidates: local descriptors of query and candidate in, a score out.
 
 In: a shortlist, and a branch with tokens. The scorer (a plug-in of `search/scorers`) looks at every pair. Adds the
-signal `local`, its score, which `balance` and `temperature` may blend with the score that was there (`promote`): the
+signal `local`, its score, which `balance` and `temperature` may blend with the score that was there (`rescore`): the
 scorer gives a logit, so that temperature = 1 makes a probability of it.
 """
 
@@ -11,7 +11,7 @@ from resight.plugins import check_range
 from resight.search import scorers
 from resight.search.gallery import Gallery
 from resight.search.locate_boxes import require_token_branch, split
-from resight.search.rescoring import check_blend, promote
+from resight.search.rescoring import check_blend, rescore
 from resight.search.scorers import Scorer
 from resight.types import Choice, Query, Ranking
 
@@ -30,11 +30,11 @@ class Config:
         check_blend(self.balance, self.temperature)
 
 
-def build(config: Config) -> "Local":
-    return Local(config, scorers.build(config.scorer.name, **config.scorer.settings))
+def build(config: Config) -> "PairTransformer":
+    return PairTransformer(config, scorers.build(config.scorer.name, **config.scorer.settings))
 
 
-class Local:
+class PairTransformer:
     def __init__(self, config: Config, scorer: Scorer) -> None:
         self.candidates = config.candidates
         self.signals: tuple[str, ...] = ("pair_transformer",)
@@ -48,4 +48,4 @@ class Local:
             return ranking
         images = split(gallery.descriptors(branch, looked_at))
         found = {image.ids[0]: self._scorer.score(query.descriptors[branch], image) for image in images}
-        return promote(ranking, found, "pair_transformer", self._config.balance, self._config.temperature)
+        return rescore(ranking, found, "pair_transformer", self._config.balance, self._config.temperature)

@@ -6,16 +6,17 @@ most like it, and the box is the area with most votes (search/token_support.py).
 geometry finds nothing: an image that was verified before is passed over. Without regions, the whole image is looked at.
 
 With `reorder`, the patches also decide the order: the signal `closer` is their MaxSim, blended with the score that
-they came with as `balance` and `temperature` say (search/promote.py). All candidates are then looked at.
+they came with as `balance` and `temperature` say (search/rescore.py). All candidates are then looked at.
 """
 
 from dataclasses import dataclass, replace
 
+from resight.boxes import grow
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
 from resight.search.locate_boxes import find_supported_part, match_tokens
-from resight.search.rescoring import check_blend, grow, promote
+from resight.search.rescoring import check_blend, rescore
 from resight.types import Box, Descriptors, Query, Ranking
 
 
@@ -33,11 +34,11 @@ class Config:
         check_blend(self.balance, self.temperature)
 
 
-def build(config: Config) -> "Closer":
-    return Closer(config)
+def build(config: Config) -> "PatchRefine":
+    return PatchRefine(config)
 
 
-class Closer:
+class PatchRefine:
     def __init__(self, config: Config) -> None:
         self.candidates = config.candidates
         self.signals: tuple[str, ...] = ("patch_refine",) if config.reorder else ()
@@ -60,7 +61,7 @@ class Closer:
             if (box := find_supported_part(found)) is not None:
                 boxes[name] = box
         if config.reorder:
-            ranking = promote(ranking, scores, "patch_refine", config.balance, config.temperature)
+            ranking = rescore(ranking, scores, "patch_refine", config.balance, config.temperature)
         located_by = {**ranking.located_by, **dict.fromkeys(boxes, "tokens")}
         return replace(ranking, boxes={**ranking.boxes, **boxes}, located_by=located_by)
 

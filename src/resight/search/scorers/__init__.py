@@ -1,4 +1,4 @@
-"""Scorers: the local descriptors of a query and of one candidate in, one score out. The reranker `local` uses them."""
+"""Scorers: the tokens of a query and of one candidate in, one score out. The reranker `pair_transformer` uses them."""
 
 from typing import Any, Protocol
 
@@ -7,10 +7,10 @@ from resight.types import Descriptors
 
 
 class Scorer(Protocol):
-    fingerprint: str  # settings and weights: whatever changes the scores changes it
+    fingerprint: str  # of settings and weights: it changes with the scores
 
     def score(self, query: Descriptors, image: Descriptors) -> float:
-        """How much speaks for two single images showing the same thing; also defined where one has no rows."""
+        """The evidence that two images show the same instance; also defined if one of them has no rows."""
         ...
 
 

@@ -136,5 +136,5 @@ def test_more_candidates_than_the_matrix_may_have_are_refused():
 def test_a_branch_of_local_features_is_refused():
     rows = Descriptors(("q",), turn(0), np.zeros(1, np.int32), points=np.zeros((1, 4), np.float32))
     query = Query("q", (9, 9), (0, 0, 9, 9), (rows,))
-    with pytest.raises(RecipeError, match="diffusion works on one vector"):
+    with pytest.raises(RecipeError, match="diffusion needs one vector"):
         rerankers.build("diffusion").rerank(query, Ranking("q", ("a",), np.ones(1, np.float32)), Shelf({}))

@@ -153,5 +153,5 @@ def test_the_answer_is_dropped_when_it_loses_the_best_answers(keep: float, is_ke
 def test_a_branch_of_tokens_is_refused():
     tokens = replace(global_rows("q", turn(0)), boxes=np.zeros((1, 4), np.float32))
     query = Query("q", (9, 9), (0, 0, 9, 9), (tokens,))
-    with pytest.raises(RecipeError, match="one vector an image"):
+    with pytest.raises(RecipeError, match="one vector per image"):
         rerankers.build("expansion").rerank(query, Ranking("q", ("a",), np.ones(1, np.float32)), Plane(CHAIN, turn(0)))

@@ -7,7 +7,7 @@ from support.token_rows import Shelf
 
 from resight.errors import InputError, MissingWeights, RecipeError, SpaceMismatch
 from resight.search import rerankers, scorers
-from resight.search.rerankers.pair_transformer import Config, Local
+from resight.search.rerankers.pair_transformer import Config, PairTransformer
 from resight.search.scorers.transformer import find_places
 from resight.types import Descriptors, Query, Ranking
 
@@ -52,7 +52,7 @@ def ask(config: Config) -> Ranking:
     images = [lay("a", np.eye(3)[:1]), lay("b", np.eye(3)), lay("c", np.eye(3)[:2])]
     query = Query("q", (9, 9), (0, 0, 9, 9), (lay("q", np.eye(3)),))
     ranking = Ranking("q", ("a", "b", "c"), np.array([0.9, 0.8, 0.7], np.float32))
-    return Local(config, Count()).rerank(query, ranking, Shelf(*images))
+    return PairTransformer(config, Count()).rerank(query, ranking, Shelf(*images))
 
 
 def test_candidates_are_ordered_by_the_scorer():
