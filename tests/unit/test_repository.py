@@ -1,5 +1,6 @@
 """What has to be true of the repository as a whole: its tree, its paperwork, its recipes and its scripts."""
 
+import ast
 import contextlib
 import os
 import re
@@ -18,6 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = re.compile(r"(^|/)(\.git|\.venv|build|dist|__pycache__|\.[a-z_]+_cache|\.hypothesis|[^/]+\.egg-info)(/|$)")
 # Folders that only one machine has. A path that starts in the middle of a longer one is relative, and fine.
 MACHINE = re.compile(r"(?<![\w.~)}>*-])/(?:work|root|home|Users|tmp|opt|mnt|private)/|\b[A-Z]:\\Users\\")
+# The same plug-in or command seen from parallel folders; `shortlist` is also the name of a curve that users type.
+PARALLEL = {
+    "cider.py": ["encode/backbones", "encode/descriptors/regions"],
+    "search.py": ["apps/cli", "apps/service/routes", "apps/service"],
+    "shortlist.py": ["evaluate/curves", "search"],
+}
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -45,8 +52,9 @@ def version() -> str:
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
 
 
-def test_the_tree_in_the_readme_names_every_folder_of_source_and_tests() -> None:
-    blocks = re.findall(r"^```.*?^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def test_the_tree_in_the_docs_names_every_folder_of_source_and_tests() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE)
     named = set(re.findall(r"([\w.-]+)/", "\n".join(blocks)))
     folders = {
         folder.name
@@ -57,7 +65,49 @@ def test_the_tree_in_the_readme_names_every_folder_of_source_and_tests() -> None
         if folder.is_relative_to(top)
     }
     assert {"resight", "tests", "unit"} <= folders
-    assert folders <= named, f"not in the README's tree: {', '.join(sorted(folders - named))}"
+    assert folders <= named, f"not in the tree of docs/architecture.md: {', '.join(sorted(folders - named))}"
+
+
+def list_modules() -> list[Path]:
+    return sorted((ROOT / "src" / "resight").rglob("*.py"))
+
+
+def test_no_module_is_longer_than_a_reader_can_hold() -> None:
+    long = {path.name: count for path in list_modules() if (count := len(path.read_text("utf-8").splitlines())) > 400}
+    assert not long
+
+
+def test_a_file_name_occurs_once_or_in_parallel_folders() -> None:
+    where: dict[str, list[str]] = {}
+    for path in list_modules():
+        if path.name != "__init__.py":
+            where.setdefault(path.name, []).append(path.parent.relative_to(ROOT / "src" / "resight").as_posix())
+    twice = {name: folders for name, folders in where.items() if len(folders) > 1}
+    assert twice == PARALLEL
+
+
+def test_no_module_only_forwards_names() -> None:
+    forwarding = [
+        path.name
+        for path in list_modules()
+        if path.name not in ("__init__.py", "__main__.py")
+        and all(
+            (isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign)) and "__all__" in ast.dump(node))
+            or isinstance(node, (ast.Import, ast.ImportFrom))
+            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            for node in ast.parse(path.read_text("utf-8")).body
+        )
+    ]
+    assert not forwarding
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [
+        path.relative_to(ROOT).as_posix()
+        for path in list_modules()
+        if path.name != "__main__.py" and not ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    ]
+    assert not silent
 
 
 def test_no_file_holds_a_path_of_somebodys_machine() -> None:

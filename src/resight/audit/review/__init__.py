@@ -1,0 +1,1 @@
+"""Reviews: people vote on pairs, and votes correct the probabilities."""

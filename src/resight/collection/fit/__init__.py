@@ -1,0 +1,1 @@
+"""Learning from a collection: code books, whitening, calibration."""
