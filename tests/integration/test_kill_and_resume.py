@@ -15,8 +15,8 @@ import resight
 ADD = """
 import sys
 import resight
-from resight.collection import adding
-adding.SMALLEST_BATCH = 4
+from resight.collection import add
+add.SMALLEST_BATCH = 4
 photos = resight.open(sys.argv[2], "sift")
 print("ready", flush=True)
 photos.add(sys.argv[1], progress=lambda done, total: print(done, flush=True))

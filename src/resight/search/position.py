@@ -1,18 +1,18 @@
 """Where a query was taken: a Ranking's probabilities and the images' positions in, a PositionEstimate out.
 
-Each of the best candidates says "here", and how sure it is. One of them at most is right, or none:
+Each of the best candidates votes for its position, with its probability. At most one of them is right:
 
     w_i = PRIOR · (p_i / (1 - p_i))^SHARPNESS      P(i) = w_i / (1 + Σ w)      P(none) = 1 / (1 + Σ w)
 
 The estimate is the mean of the candidates about the densest place, by a Gaussian kernel of SCALE metres on the sphere.
 `probability` is the sum of P(i) within two scales of it: that the place is in the collection, and is this one. Below
 THRESHOLD the answer is "don't know". `metres` holds COVERAGE of the candidates' weight (none of them being left out),
-widened by how far a photo usually lies from one of the same place. So two places that look alike have a wide circle.
+widened by the usual distance between two photos of the same place. So two places that look alike give a wide circle.
 
-The probability of a pair was fitted on things that are in one or two images of many; a street is in many, and whoever
-asks has more reason to expect it there: PRIOR and SHARPNESS make up for that. They were chosen from a small grid on the
-database of Halensee (157 street photos, each looked for among the others) with a look at its 67 queries, on which
-docs/places.md tells how often the circle held the truth.
+The probability of a pair was fitted on objects that are in one or two of many images; a street is in many images, and a
+user who asks expects it there: PRIOR and SHARPNESS correct for that. They were chosen from a small grid on the database
+of Halensee (157 street photos, each searched among the others) with a look at its 67 queries; docs/places.md reports
+how often the circle held the truth.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ CANDIDATES = 30
 PRIOR, SHARPNESS = 10.0, 1.25
 SCALE = 25.0  # metres along each axis between two photos of the same place
 COVERAGE, THRESHOLD = 0.9, 0.5
-SUPPORT = 0.1  # share of the heaviest image's weight from which on an image supports the estimate
-SURE = 1e-6  # no pair is surer, or less sure
+SUPPORT = 0.1  # least weight of an image that supports the estimate, as a share of the heaviest
+SURE = 1e-6  # probabilities are clipped to SURE and 1 - SURE
 Weights = NDArray[np.float64]
 
 
@@ -42,13 +42,13 @@ class Candidates:
 
 
 def estimate_position(ranking: Ranking, positions: Positions) -> PositionEstimate | None:
-    """None where the ranking has no probabilities, or none of its images a position."""
+    """None if the ranking has no probabilities, or none of its images has a position."""
     candidates = weigh(ranking, {name: row for row, name in enumerate(positions.ids)})
     return summarise(candidates, positions) if len(candidates.rows) else None
 
 
 def weigh(ranking: Ranking, rows: dict[str, int]) -> Candidates:
-    """Those of the best images that have a position; `rows` holds the row of each."""
+    """The best images that have a position; `rows` holds the row of each."""
     known = [name for name in list_best(ranking) if name in rows]
     chances = np.clip([ranking.probabilities[name] for name in known], SURE, 1 - SURE)
     odds = PRIOR * (chances / (1 - chances)) ** SHARPNESS
@@ -56,7 +56,7 @@ def weigh(ranking: Ranking, rows: dict[str, int]) -> Candidates:
 
 
 def list_best(ranking: Ranking) -> list[str]:
-    """The images that have a say: the most probable ones, best first."""
+    """The images that vote: the most probable ones, best first."""
     return sorted(ranking.probabilities, key=lambda name: (-ranking.probabilities[name], name))[:CANDIDATES]
 
 
@@ -83,7 +83,7 @@ def summarise(candidates: Candidates, positions: Positions) -> PositionEstimate:
 
 
 def find_radius(distances: Weights, weights: Weights) -> float:
-    """Metres about the estimate that hold COVERAGE of the weights, and the offset of a photo from its place."""
+    """Metres about the estimate that hold COVERAGE of the weights, widened by the offset between photos of a place."""
     order = np.argsort(distances, kind="stable")
     shares = np.cumsum(weights[order]) / weights.sum()
     reached = float(distances[order][min(int(np.searchsorted(shares, COVERAGE)), len(order) - 1)])

@@ -2,13 +2,13 @@
 
 The hidden state is the image that was taken where the camera is now, or none of them. From one frame to the next the
 camera moves by a Gaussian of `step` metres, and now and then (`jump`) it is anywhere; images that look more than 90
-degrees away from the last are `turn` times as likely. What a frame says of its candidates is `position.weigh`:
+degrees away from the last are `turn` times as likely. The weights of a frame's candidates come from `position.weigh`:
 
     α_t(i) ∝ w_t(i) · N · [ (1 - jump) Σ_j α_{t-1}(j) T(j → i) + jump · inside / N ]      α_t(none) ∝ 1 · (…)
 
-Frames side by side err alike, so that each counts less than if they were independent: w is raised to `trust`. A frame
-is answered from what came before it alone. Kept between frames: the candidates of the last one. `jump` and `trust` were
-chosen on the 67 frames of Halensee, for which docs/places.md has figures.
+Neighbouring frames err alike, so that each counts less than if they were independent: w is raised to `trust`. A frame
+is answered from the frames so far; the candidates of the last one are in memory. `jump` and `trust` were chosen on the
+67 frames of Halensee, for which docs/places.md has figures.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ from resight.search.position import SCALE, Candidates, Weights, summarise, weigh
 from resight.types import PositionEstimate, Positions, Ranking
 
 SHARP_TURN = 90.0  # degrees
-ANYWHERE = 0.5  # that the place of the first frame is none of the collection
+ANYWHERE = 0.5  # probability that the first frame shows no place of the collection
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Config:
 def track(
     rankings: Iterable[Ranking], positions: Positions, config: Config | None = None
 ) -> Iterator[PositionEstimate | None]:
-    """One a frame, as the frames come; None where nothing is known of a frame's candidates."""
+    """One estimate per frame, as the frames come; None if no candidate of a frame has a position."""
     config = config or Config()
     vectors = to_vectors(positions.lats, positions.lons)
     rows = {name: row for row, name in enumerate(positions.ids)}
@@ -60,13 +60,13 @@ def track(
 def expect(
     before: Candidates | None, now: Candidates, positions: Positions, vectors: Weights, config: Config
 ) -> Weights:
-    """How much more likely than by itself each candidate is [n], from where the camera was; 1 at the first frame."""
+    """How much more likely each candidate is [n], given where the camera was; 1 at the first frame."""
     if before is None:
         return np.ones(len(now.rows))
     outside = 1 / (1 + before.odds.sum())
     shares = before.odds * outside  # of each image
     moves = move(before, now, positions, vectors, config)
-    # Who was nowhere may be anywhere now, and who was somewhere may have left.
+    # A camera that was outside may be anywhere now, and one that was inside may have left.
     leaving = config.jump * ANYWHERE
     inside = (1 - config.jump) * (shares @ moves) * len(positions) + config.jump * (1 - outside) + leaving * outside
     nowhere = (1 - leaving) * outside + leaving * (1 - outside)
@@ -74,8 +74,8 @@ def expect(
 
 
 def move(before: Candidates, now: Candidates, positions: Positions, vectors: Weights, config: Config) -> Weights:
-    """T [m, n]: that the camera goes from one candidate of the last frame to one of this, of all images there are."""
-    reach = np.hypot(config.step, np.sqrt(2) * SCALE)  # both images lie off the places where the camera was
+    """T [m, n]: the probability that the camera goes from a candidate of the last frame to one of this frame."""
+    reach = np.hypot(config.step, np.sqrt(2) * SCALE)  # both images lie off the true positions of the camera
     from_there = np.exp(-0.5 * (metres_apart(vectors[before.rows], vectors) / reach) ** 2)
     for number, row in enumerate(before.rows):
         turned = turn_between(float(positions.headings[row]), positions.headings) > SHARP_TURN  # not where unknown

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError, RecipeError
-from resight.search.sequences import Config, follow, match_sequences, shift, spread_out, standardise
+from resight.search.sequences import Config, follow, match_sequences, order_scores, shift, standardise
 from resight.types import FloatArray, Ranking
 
 ORDER = tuple(f"{number:03}" for number in range(60))
@@ -67,8 +67,8 @@ def test_scores_are_counted_in_spreads_above_their_mean():
 
 def test_an_image_that_was_not_found_has_the_lowest_score():
     ranking = Ranking("q", ("b", "x"), np.array([0.9, 0.4], np.float32))
-    assert spread_out(ranking, {"a": 0, "b": 1, "x": 2}) == pytest.approx([0.4, 0.9, 0.4])
-    assert spread_out(Ranking("q", (), np.zeros(0, np.float32)), {"a": 0}).tolist() == [0]
+    assert order_scores(ranking, {"a": 0, "b": 1, "x": 2}) == pytest.approx([0.4, 0.9, 0.4])
+    assert order_scores(Ranking("q", (), np.zeros(0, np.float32)), {"a": 0}).tolist() == [0]
 
 
 def test_shifting_brings_in_nothing():

@@ -26,7 +26,7 @@ from resight.data import image_files
 from resight.encode import codebook, models
 from resight.encode.backbones import Backbone
 from resight.encode.codebook import Codebook
-from resight.encode.descriptors._vocabulary import LEARN, VocabularySettings, take_rows
+from resight.encode.descriptors._vocabulary import LEARN, VocabularySettings, read_rows
 from resight.encode.encoder import build_backbone
 from resight.encode.extract import run_ahead
 from resight.encode.feature_cache import Cached, FeatureCache
@@ -104,7 +104,7 @@ def sample_features(
         except (ImageError, BoxError):
             return None  # adding the images reports it
         (features,) = backbone.extract([picture])
-        rows = take_rows(features, 0, normalise)
+        rows = read_rows(features, 0, normalise)
         return rows[np.random.default_rng([seed, number]).permutation(len(rows))[:share]]
 
     workers = os.cpu_count() or 1

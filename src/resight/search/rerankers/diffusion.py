@@ -5,15 +5,15 @@
     y_i  = max(0, s(q, i))^power for the `starts` candidates nearest the query, else 0
     (I − decay · S) f = y, by conjugate gradients; f is divided by its maximum
 
-s is the dot product of two images' vectors; with regions that of their best pair. Vectors of all images have much in
-common, which would link everything: among the candidates their mean is taken off first. Adds the signal `diffusion`, f,
-which `balance` blends with the score that was there (`rescore`). Candidates without a link have f = 0; with balance = 0
-they keep their order below the others.
+s is the dot product of two images' vectors; with regions, that of their best pair. Vectors of all images have much in
+common, which would link everything: the mean of the candidates is subtracted first. Adds the signal `diffusion`, f,
+which `balance` blends with the previous score (`rescore`). Candidates without a link have f = 0; with balance = 0 they
+keep their order below the others.
 
-One wrong start spreads as well as a right one. So the defaults start at the best candidate alone and leave half of the
-say to the score that was there: more starts find more where every thing is in many images, and lose where it is in few.
-At most 2,000 candidates, so that the matrix stays at 32 MB; with r regions an image the products take
-candidates² · r² · D steps.
+A wrong start spreads as well as a right one. So the defaults start at the best candidate alone and give the previous
+score half of the weight: more starts find more if every instance is in many images, and lose if it is in few. At most
+2,000 candidates, so that the matrix stays at 32 MB; with r regions per image the products take candidates² · r² · D
+steps.
 A. Iscen et al., Efficient diffusion on region manifolds, 2017.
 """
 
@@ -71,14 +71,14 @@ class Diffusion:
             return ranking
         images = list(read_vectors(gallery, branch, looked_at))
         (mine,) = compare([np.asarray(query.descriptors[branch].vectors, np.float32)], images)
-        rest = take_off_mean(images)
+        rest = subtract_mean(images)
         links = link(compare(rest, rest), self._config.links, self._config.power)
         spread = diffuse(links, start(mine, self._config), self._config)
         found = dict(zip(looked_at, (spread / max(float(spread.max()), 1e-12)).tolist(), strict=True))
         return rescore(ranking, found, "diffusion", self._config.balance)
 
 
-def take_off_mean(images: Sequence[FloatArray]) -> list[FloatArray]:
+def subtract_mean(images: Sequence[FloatArray]) -> list[FloatArray]:
     """Rows of images [r, D] each without the mean of all rows, of unit length; a row that is the mean becomes 0."""
     mean = np.concatenate(images).mean(axis=0, dtype=np.float64) if sum(map(len, images)) else 0.0
     rest = [rows - mean for rows in images]

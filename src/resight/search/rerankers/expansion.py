@@ -1,16 +1,16 @@
-"""Query expansion: ask the index again, with the query and its nearest neighbours as one vector.
+"""Query expansion: search the index again, with the query and its nearest neighbours as one vector.
 
     q' = (q + Σ_n w_n x_n) / ‖ · ‖      w_n = max(0, ⟨q, x_n⟩)^power; power = 0 is AQE, the plain mean, more is αQE
 
-x_n is the row of a neighbour that is most like the query: its vector, or that of its winning region. A query of several
-regions has each of them expanded. Images that only the expanded query finds enter the ranking. The new score is that of
-the expanded query, plus log(1 + inliers) where an image was verified before, so that what is proven stays first.
+x_n is the row of a neighbour nearest to the query: its vector, or that of its winning region. If the query has several
+regions, each is expanded. Images that only the expanded query finds enter the ranking. The new score is that of the
+expanded query, plus log(1 + inliers) for images that were verified before, so that verified images stay first.
 
-One wrong neighbour pulls the query away (drift). So a neighbour counts only when it is verified (`inliers`), or when it
-is close: at least `share` of the best similarity, and standing out from the usual candidate by `standout`. And the
-expanded answer is dropped when fewer than `fewest` neighbours count, or when less than `keep` of the first `neighbours`
-answers are still there. Signals: `expansion`, the new similarity, and `neighbour`, 1 for images that the query was
-expanded by; both are 0 for all where the answer was dropped.
+One wrong neighbour pulls the query away (drift). So a neighbour counts only if it is verified (`inliers`), or close: at
+least `share` of the best similarity, and a robust z-score of at least `standout`. The expanded answer is dropped if
+fewer than `fewest` neighbours count, or if less than `keep` of the first `neighbours` answers remain. Signals:
+`expansion`, the new similarity, and `neighbour`, 1 for images that expanded the query; both are 0 for all if the answer
+was dropped.
 O. Chum et al., Total recall, 2007; F. Radenović et al., Fine-tuning CNN image retrieval with no human annotation, 2019.
 """
 
@@ -30,12 +30,12 @@ from resight.vectors import l2_normalise
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 100  # that are asked for with the expanded query, at least
+    candidates: int = 100  # of the expanded query, at least
     neighbours: int = 5
     power: float = 3.0
     inliers: int = 15  # a neighbour counts that has so many …
     share: float = 0.9  # … or this share of the best similarity …
-    standout: float = 3.0  # … and stands out by so much
+    standout: float = 3.0  # … and this robust z-score
     fewest: int = 1
     keep: float = 0.5
 
@@ -80,7 +80,7 @@ class Expansion:
     def _choose_neighbours(
         self, query: Descriptors, branch: int, ranking: Ranking, gallery: Gallery
     ) -> dict[str, FloatArray]:
-        """The rows of those of the first images that count, by id."""
+        """The rows of the neighbours that count, by id."""
         config, first = self._config, ranking.ids[: max(self._config.neighbours, USUAL)]
         images = dict(zip(first, read_vectors(gallery, branch, first), strict=True))
         likeness = {name: _compare(query.vectors, rows) for name, rows in images.items()}
@@ -117,7 +117,7 @@ def _reorder(ranking: Ranking, found: Ranking, near: Sequence[str]) -> Ranking:
     scores = np.asarray(found.scores + np.log1p(inliers), np.float32)
     order = np.argsort(-scores, kind="stable")
     noted = _note(ranking, dict(zip(found.ids, found.scores.tolist(), strict=True)), near)
-    # The region that won for the query itself says where the thing is; an image that has just come in has another.
+    # The region that won for the query itself locates the instance; a new image has only the expanded query's region.
     boxes = {**found.boxes, **ranking.boxes}
     located_by = {**dict.fromkeys(found.boxes, "region"), **ranking.located_by}
     ids = tuple(found.ids[row] for row in order)

@@ -1,8 +1,8 @@
 """Geometric verification of the best candidates.
 
-Adds the signal `inliers` (0 where no believable model was found) and the match itself. Verified images come
-first: score = shortlist score + log(1 + inliers). With `within = "region"`, only key points in and around the region
-that won take part: a small thing in clutter has few of the image's, and so few that could mislead.
+Adds the signal `inliers` (0 without a plausible model) and the match itself. Verified images come first:
+score = shortlist score + log(1 + inliers). With `within = "region"`, only key points in and around the region that won
+are matched: a small object in clutter has few of the image's key points, and the others mislead.
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ def _find_local_branch(query: Query) -> int:
 
 
 def _split(rows: Descriptors) -> Iterator[LocalFeatures]:
-    """One LocalFeatures an image."""
+    """One LocalFeatures per image."""
     assert rows.points is not None
     limits = np.searchsorted(rows.owners, np.arange(len(rows.ids) + 1))
     for image, name in enumerate(rows.ids):
@@ -109,5 +109,5 @@ def _split(rows: Descriptors) -> Iterator[LocalFeatures]:
 
 
 def unit_rows(vectors: np.ndarray) -> FloatArray:
-    """Rows of any dtype → float32 of unit length: stored local features keep their direction only."""
+    """Rows of any dtype → float32 of unit length: only the direction of stored local features counts."""
     return l2_normalise(vectors.astype(np.float32), floor=1e-6)

@@ -1,26 +1,25 @@
-"""What the positions of the database add to a ranking, for a query that has none itself; and what its own would add.
+"""Positions of the database images improve a ranking, for a query without a position; `oracle` shows what its own adds.
 
-The positions are clustered into `k` centroids (`position_clusters`); a centroid's vector is the plain mean of its
-members' vectors.
+`geo_kmeans` clusters the positions into `k` centroids; a centroid's vector is the plain mean of its members' vectors.
 
     a         the members of the centroid that is most like the query come first, then the others, each in their order
     b         s(x) = alpha · ⟨q, centroid of x's own cluster⟩ + (1 - alpha) · ⟨q, x⟩
     oracle    only images within `radius` metres of the query's own position stay
 
 With plain means ⟨q, centroid⟩ is the mean over the members of ⟨q, x⟩. So the centroid's similarity is the mean score of
-its members, whatever gives the score: one vector, tokens by late interaction, visual words, several encoders fused.
-The scores are those of the ranking that comes in, which is as deep as `candidates`; a member that is not among them
-counts with the lowest score that is. Up to that many images the mean is exact.
+its members, for every kind of score: one vector, tokens by late interaction, visual words, several encoders fused. The
+scores are those of the ranking that comes in, which is as deep as `candidates`; a member outside it counts with the
+lowest score in it. Up to `candidates` images the mean is exact.
 
-The clusters depend on where k-means starts, and an image at the edge of one is luckier than another: b takes the mean
-of `draws` clusterings, 1 being the formula as it stands; a takes the first.
+The clusters depend on where k-means starts, and images at their edges on luck: b takes the mean of `draws` clusterings
+(1 is the formula as it stands); a takes the first.
 
-Images without a position: under b their own score alone, under a behind all others, under oracle they are left out.
-With `heading`, images whose camera looked more than so many degrees away from the query's come behind the others (a, b)
-or are left out (oracle), where both directions are known.
+Images without a position keep their own score under b, come last under a, and are left out by oracle. With `heading`,
+images whose camera looked more than so many degrees away from the query's come last (a, b) or are left out (oracle), if
+both directions are known.
 
-What each branch says changes in the same way, and how far it stands out is found anew, so that verification and
-probability go on from there. Nothing is added to the signals.
+The scores of the branches among the signals change in the same way, and their robust z-scores are computed again, so
+that verification and probability build on them. No signal is added.
 """
 
 import math
@@ -40,14 +39,14 @@ from resight.search.geo_kmeans import cluster_positions
 from resight.types import FloatArray, IntArray, Positions, Query, Ranking
 
 UNKNOWN = -1  # the cluster of an image without a position
-MEMBERS = 2  # images a cluster, where k is not said
-GAP = 1e-3  # between scores of images that come first and of those behind them
+MEMBERS = 2  # images per cluster, if k is 0
+GAP = 1e-3  # between the scores of two groups of images
 
 
 @dataclass(frozen=True)
 class Config:
     variant: Literal["a", "b", "oracle"] = "b"
-    k: int = 0  # clusters; 0: one for every two images
+    k: int = 0  # clusters; 0: one per two images
     alpha: float = 0.6
     radius: float = 100.0  # metres; oracle
     heading: float | None = None  # degrees; None: cameras may look anywhere
@@ -71,7 +70,7 @@ def build(config: Config) -> "Gps":
 
 
 def blend(query: FloatArray, vectors: FloatArray, cluster: IntArray, alpha: float = 0.6) -> FloatArray:
-    """Variant b for query [D] and vectors [n, D] → scores [n]; cluster [n], below 0 where a position is not known."""
+    """Variant b for query [D] and vectors [n, D] → scores [n]; cluster [n], below 0 without a position."""
     return blend_scores(np.asarray(vectors @ np.ravel(query), np.float32), np.asarray(cluster, np.int64), alpha)
 
 
@@ -110,14 +109,14 @@ class Gps:
         scores = change(ranking.scores)
         order = np.argsort(-scores, kind="stable")
         signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
-        for part, distance in list_parts(signals[ranking.ids[0]]).items():
+        for part, standout in list_parts(signals[ranking.ids[0]]).items():
             values = change(np.array([signals[name].get(part, 0.0) for name in ranking.ids], np.float32))
-            for name, value, far in zip(ranking.ids, values.tolist(), robust_zscore(values).tolist(), strict=True):
-                signals[name] |= {part: value, distance: far}
+            for name, value, zscore in zip(ranking.ids, values.tolist(), robust_zscore(values).tolist(), strict=True):
+                signals[name] |= {part: value, standout: zscore}
         return replace(ranking, ids=tuple(ranking.ids[row] for row in order), scores=scores[order], signals=signals)
 
     def _number_clusters(self, positions: Positions) -> tuple[dict[str, int], ...]:
-        """For each draw, id → its cluster; found once for the positions of a collection."""
+        """For each draw, id → its cluster; computed once for the positions of a collection."""
         if self._clusters is None or self._clusters[0] is not positions:
             k = self._config.k or math.ceil(len(positions) / MEMBERS)
             rng = np.random.default_rng(self._config.seed)
@@ -147,7 +146,7 @@ class Gps:
 
 @dataclass(frozen=True)
 class Clusters:
-    """One clustering, as a ranking sees it."""
+    """One clustering, for the images of a ranking."""
 
     cluster: IntArray  # [n] of each image in the ranking
     sizes: IntArray  # [k] members, in the ranking or not
@@ -159,7 +158,7 @@ class Clusters:
 
 
 def blend_scores(scores: FloatArray, cluster: IntArray, alpha: float, sizes: IntArray | None = None) -> FloatArray:
-    """alpha · mean score of x's cluster + (1 - alpha) · x's own, [n]; its own alone where the cluster is below 0."""
+    """alpha · mean score of x's cluster + (1 - alpha) · x's own, [n]; its own alone if the cluster is below 0."""
     means = average(scores, cluster, sizes)
     own = np.asarray(scores, np.float64)
     centroid = np.where(cluster >= 0, means[cluster] if len(means) else 0, own)
@@ -167,7 +166,7 @@ def blend_scores(scores: FloatArray, cluster: IntArray, alpha: float, sizes: Int
 
 
 def average(scores: FloatArray, cluster: IntArray, sizes: IntArray | None = None) -> NDArray[np.float64]:
-    """Mean score of each cluster [k]; of `sizes` [k] members, those that are not there have the lowest score."""
+    """Mean score of each cluster [k]; of `sizes` [k] members, those that are missing have the lowest score."""
     known = cluster >= 0
     here = np.bincount(cluster[known], minlength=0 if sizes is None else len(sizes))
     sums = np.bincount(cluster[known], np.asarray(scores, np.float64)[known], len(here))
@@ -177,7 +176,7 @@ def average(scores: FloatArray, cluster: IntArray, sizes: IntArray | None = None
 
 
 def put_behind(scores: FloatArray, behind: NDArray[np.bool_]) -> FloatArray:
-    """The marked scores [n] moved under the lowest of the others, with their distances as they were."""
+    """The marked scores [n] moved below the lowest of the others, with their distances kept."""
     if not behind.any() or behind.all():
         return scores
     gap = max(float(scores[behind].max() - scores[~behind].min()) + GAP, 0.0)
@@ -185,11 +184,11 @@ def put_behind(scores: FloatArray, behind: NDArray[np.bool_]) -> FloatArray:
 
 
 def list_parts(signals: Mapping[str, float]) -> dict[str, str]:
-    """The scores of branches among the signals of an image, each with the name of how far it stands out."""
+    """The scores of branches among the signals of an image, each with the name of its robust z-score."""
     names = list(signals)
     if "standout" in names:  # a single branch: its score is written just before
-        place = names.index("standout")
-        return {names[place - 1]: "standout"} if place else {}
+        row = names.index("standout")
+        return {names[row - 1]: "standout"} if row else {}
     return {name: f"{name}_standout" for name in names if f"{name}_standout" in signals}
 
 
@@ -198,5 +197,5 @@ def _refuse_unknown(problem: str, expected: str) -> InputError:
         f"GPS cannot help: {problem}",
         expected=expected,
         actual="no lat and lon in EXIF or manifest",
-        fix='add a manifest with columns lat and lon, or take the reranker "gps" out of the recipe',
+        fix='add a manifest with columns lat and lon, or remove the reranker "gps" from the recipe',
     )

@@ -1,12 +1,12 @@
 """Late interaction on the best candidates: the second of two stages.
 
-In: a shortlist by one vector an image, and a branch with many tokens an image. Adds the signal `late`, the mean over
-the query's tokens of the best dot product, which `balance` and `temperature` may blend with the score that was there
+In: a shortlist by one vector per image, and a branch with many tokens per image. Adds the signal `late`, the mean over
+the query's tokens of the best dot product, which `balance` and `temperature` may blend with the previous score
 (`rescore`); images beyond the candidates keep their order below them.
 
     within = "image"     tokens come from an index of their own, which is mapped: only those of the candidates are read
-    within = "region"    only the tokens whose own patch has its middle in the region that won (`Ranking.boxes`) count,
-                         as they are stored; all of them where there is no region, or none lies in it
+    within = "region"    only stored tokens whose own patch has its centre in the region that won (`Ranking.regions`)
+                         count; all of them without a region, or if none lies in it
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from resight.types import Box, Choice, Descriptors, Query, Ranking
 @dataclass(frozen=True)
 class Config:
     candidates: int = 100
-    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how their tokens are kept
+    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how the index stores their tokens
     m: int = 0  # pq: parts of a token; 0: a quarter of the dimensions
     bits: Literal[4, 8] = 4  # pq: of each part
     within: Literal["image", "region"] = "image"
@@ -49,7 +49,7 @@ class Config:
 
 def build(config: Config) -> "Late":
     settings: dict[str, Any] = {"kind": config.kind, "keep": "none"}
-    # The index refuses what does not fit the kind; what was left alone is not its business.
+    # The index refuses settings that do not fit the kind, so that it gets only those that were set.
     settings |= {
         name: getattr(config, name) for name in ("m", "bits") if getattr(config, name) != getattr(Config, name)
     }
@@ -88,14 +88,14 @@ def _score_regions(
 
 
 def interact(query: Descriptors, image: Descriptors) -> float:
-    """(1/Kq) Σ_i max_j ⟨q_i, x_j⟩ of two single images; 0 where one has no tokens."""
+    """(1/Kq) Σ_i max_j ⟨q_i, x_j⟩ of two single images; 0 if one has no tokens."""
     if not len(query) or not len(image):
         return 0.0
     return float((query.vectors.astype(np.float32) @ image.vectors.astype(np.float32).T).max(axis=1).mean())
 
 
 def keep_inside(image: Descriptors, box: Box) -> Descriptors:
-    """The tokens of an image whose own patch has its middle in the box."""
+    """The tokens of an image whose own patch has its centre in the box."""
     boxes = require_boxes(image)
     patches = boxes if image.seeds is None else image.seeds
     middles = (patches[:, :2] + patches[:, 2:]) / 2

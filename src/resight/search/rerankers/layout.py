@@ -1,15 +1,15 @@
-"""Late interaction that knows where the parts lie: tokens must agree, and so must their arrangement.
+"""Late interaction with positions: tokens must agree, and so must their arrangement.
 
-MaxSim lets every part of the query find a partner anywhere. Here the query is laid over a candidate at several scales s
-and shifts t, and a partner counts the less, the farther it lies from where the query's part comes down:
+MaxSim lets every token of the query find a partner anywhere. Here the query is laid over a candidate at several scales
+s and shifts t, and a partner counts less, the farther it lies from where the query's token lands:
 
     L(q, x) = max_{s, t}  Σ_{i inside} max_j [ max(0, ⟨q_i, x_j⟩) · exp(-|s p_i + t - p_j|² / 2σ²) ] / (n + Kq / 16)
 
 p are the middles of the tokens' own patches, with the middle of the image as origin and its width and height as units;
-n parts of the query come down inside the image, at least a fifth of them. The constant keeps a few lucky parts at the
-edge from winning. Tokens of all images have much in common: the mean token of the candidates is taken off first.
-Adds the signal `layout`, which `balance` and `temperature` may blend with the score that was there (`rescore`). There
-is no rotation: for views that are upright alike (maps, places, products on a shelf).
+n tokens of the query land inside the image, at least a fifth of them. The constant keeps a few lucky tokens at the edge
+from winning. Tokens of all images have much in common: the mean token of the candidates is subtracted first. Adds the
+signal `layout`, which `balance` and `temperature` may blend with the previous score (`rescore`). There is no rotation:
+for views that are all upright (maps, streets, products on a shelf).
 """
 
 from collections.abc import Iterator
@@ -75,19 +75,19 @@ class Layout:
             yield from ((image.ids[0], 0.0) for image in images)
             return
         mean = np.zeros(query.vectors.shape[1], np.float32)
-        if len(described) > 1:  # one image is no sample of what all have in common
+        if len(described) > 1:  # one image does not show what all have in common
             mean = np.stack([image.vectors.mean(axis=0) for image in described]).mean(axis=0, dtype=np.float32)
-        tokens, places = take_off(query.vectors, mean), find_places(query)
+        tokens, centres = subtract_mean(query.vectors, mean), find_centres(query)
         for image in images:
             if not len(image):
                 yield image.ids[0], 0.0
                 continue
-            likeness = np.maximum(tokens @ take_off(image.vectors, mean).T, 0)
-            yield image.ids[0], lay_over(likeness, places, find_places(image), self._config)
+            likeness = np.maximum(tokens @ subtract_mean(image.vectors, mean).T, 0)
+            yield image.ids[0], lay_over(likeness, centres, find_centres(image), self._config)
 
 
 def lay_over(likeness: FloatArray, query: FloatArray, image: FloatArray, config: Config) -> float:
-    """The best of all scales and shifts: likeness [Kq, K], places of the query's and the image's tokens [·, 2]."""
+    """The best of all scales and shifts: likeness [Kq, K], centres of the query's and the image's tokens [·, 2]."""
     shifts = np.linspace(-config.reach, config.reach, config.steps, dtype=np.float32)
     by_image = np.ascontiguousarray(likeness.T)[:, None]
     best = 0.0
@@ -109,14 +109,14 @@ def fade(landing: FloatArray, image: FloatArray, tolerance: float) -> FloatArray
     return np.asarray(np.exp((landing - image[:, None, None]) ** 2 * np.float32(-0.5 / tolerance**2)), np.float32)
 
 
-def find_places(rows: Descriptors) -> FloatArray:
-    """[K, 2]: the middles of the tokens' own patches, from -0.5 to 0.5 over what the tokens cover together."""
+def find_centres(rows: Descriptors) -> FloatArray:
+    """[K, 2]: the centres of the tokens' own patches, from -0.5 to 0.5 over the area that all tokens cover."""
     boxes = require_boxes(rows)
     low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
     patches = boxes if rows.seeds is None else rows.seeds
     return np.asarray(((patches[:, :2] + patches[:, 2:]) / 2 - low) / np.maximum(high - low, 1e-6) - 0.5, np.float32)
 
 
-def take_off(vectors: NDArray[np.floating], mean: FloatArray) -> FloatArray:
-    """What is left without the mean, of unit length."""
+def subtract_mean(vectors: NDArray[np.floating], mean: FloatArray) -> FloatArray:
+    """Rows without the mean, of unit length."""
     return l2_normalise(vectors - mean, floor=1e-9)

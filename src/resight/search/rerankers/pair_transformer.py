@@ -1,8 +1,8 @@
-"""A learned comparison of the best candidates: local descriptors of query and candidate in, a score out.
+"""A learned comparison of the best candidates: tokens of query and candidate in, a score out.
 
-In: a shortlist, and a branch with tokens. The scorer (a plug-in of `search/scorers`) looks at every pair. Adds the
-signal `local`, its score, which `balance` and `temperature` may blend with the score that was there (`rescore`): the
-scorer gives a logit, so that temperature = 1 makes a probability of it.
+In: a shortlist, and a branch with tokens. The scorer (a plug-in of `search/scorers`) compares every pair. Adds the
+signal `pair_transformer`, its score, which `balance` and `temperature` may blend with the previous score (`rescore`):
+the scorer gives a logit, so that temperature = 1 turns it into a probability.
 """
 
 from dataclasses import dataclass

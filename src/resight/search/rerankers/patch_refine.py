@@ -1,12 +1,12 @@
-"""A closer look at the region that won: its patches, encoded now, show where in it the thing is.
+"""Box refinement by patches: the patches of the region that won, encoded now, show where in it the instance is.
 
-A region's vector says that the thing is there, and not where it begins and ends. The region, grown by `grow` of its
-sides, is read from the image's file once more and cut into patches; each patch of the query votes for the one that is
-most like it, and the box is the area with most votes (search/token_support.py). For things without texture, where
-geometry finds nothing: an image that was verified before is passed over. Without regions, the whole image is looked at.
+A region's vector shows that the instance is in it, and not where. The reranker grows the region by `grow` of its sides,
+reads it from the image's file and encodes its patches; each patch of the query votes for its nearest one, and the box
+is the area with most votes (search/locate_boxes.py). It is for objects without texture, where geometry finds nothing:
+it skips images that were verified before. Without regions, it looks at the whole image.
 
-With `reorder`, the patches also decide the order: the signal `closer` is their MaxSim, blended with the score that
-they came with as `balance` and `temperature` say (search/rescore.py). All candidates are then looked at.
+With `reorder`, the patches also decide the order: the signal `patch_refine` is their MaxSim, which `balance` and
+`temperature` blend with the previous score (search/rescoring.py). It then looks at all candidates.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from resight.types import Box, Descriptors, Query, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 10  # each takes a run of the network
+    candidates: int = 10  # each takes one pass of the network
     grow: float = 0.25  # on each side
     reorder: bool = False
     balance: float = 0.0
@@ -69,9 +69,9 @@ class PatchRefine:
 def _require_patches(query: Query) -> Descriptors:
     if query.patches is None:
         raise RecipeError(
-            "a closer look needs patches",
+            "patch_refine needs patches",
             expected='a branch of tokens, or one with the descriptor "pooled" and regions',
-            actual=f"{len(query.descriptors)} branches, none of which has patches to look at",
+            actual=f"{len(query.descriptors)} branches, none of which has patches",
             fix="add such a branch, or remove the reranker",
         )
     return query.patches

@@ -1,11 +1,11 @@
-"""A small transformer over the tokens of a query and of a candidate together: its class token says how alike they are.
+"""A small transformer over the tokens of a query and of a candidate together: its class token gives their score.
 
-    rows     [class; W x_i + P p_i + query; W x_j + P p_j + image]     x: tokens, p: where each lies (`find_places`)
+    rows     [class; W x_i + P p_i + query; W x_j + P p_j + image]     x: tokens, p: their boxes (`find_boxes`)
     layers   r ← r + attention(norm(r));  r ← r + narrow(relu(widen(norm(r))))
     logit    head(norm(r)_class) + late · MaxSim
 
-MaxSim is late interaction, (1/Kq) Σ_i max_j ⟨x_i, x_j⟩: training starts from it, and learns what to add. Weights come
-from an .npz file as `resight.train.fit_pair_transformer.export` writes it, and nothing here needs torch.
+MaxSim is late interaction, (1/Kq) Σ_i max_j ⟨x_i, x_j⟩: training starts from it, and learns a correction. Weights come
+from an .npz file as `resight.train.fit_pair_transformer.export` writes it, and need no torch.
 After P. Suma et al., AMES: asymmetric and memory-efficient similarity estimation for instance-level retrieval, 2024.
 """
 
@@ -52,17 +52,15 @@ class Transformer:
         _check_dimensions(query, self._weights)
         vectors = [np.asarray(side.vectors, np.float32) for side in (query, image)]
         likeness = float((vectors[0] @ vectors[1].T).max(axis=1).mean())
-        sides = zip(vectors, (find_places(query), find_places(image)), (1, 2), strict=True)
+        sides = zip(vectors, (find_boxes(query), find_boxes(image)), (1, 2), strict=True)
         kinds = self._weights["kinds"]
-        rows = np.concatenate(
-            [kinds[:1], *(self._embed(tokens, places) + kinds[kind] for tokens, places, kind in sides)]
-        )
+        rows = np.concatenate([kinds[:1], *(self._embed(tokens, boxes) + kinds[kind] for tokens, boxes, kind in sides)])
         for layer in range(int(self._weights["depth"])):
             rows = self._pass(rows, f"layers.{layer}.")
         return float(self._apply(self._norm(rows[:1], "norm"), "head")[0, 0] + self._weights["late"][0] * likeness)
 
-    def _embed(self, tokens: FloatArray, places: FloatArray) -> FloatArray:
-        return np.asarray(self._apply(tokens, "project") + places @ self._weights["place.weight"].T)
+    def _embed(self, tokens: FloatArray, boxes: FloatArray) -> FloatArray:
+        return np.asarray(self._apply(tokens, "project") + boxes @ self._weights["place.weight"].T)
 
     def _pass(self, rows: FloatArray, layer: str) -> FloatArray:
         rows = rows + self._attend(self._norm(rows, f"{layer}norm1"), layer)
@@ -87,8 +85,8 @@ class Transformer:
         return np.asarray(rows @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"])
 
 
-def find_places(rows: Descriptors) -> FloatArray:
-    """[K, 4]: middle x, y, width and height of the tokens' own patches, in shares of what all tokens cover together."""
+def find_boxes(rows: Descriptors) -> FloatArray:
+    """[K, 4]: centre x, y, width and height of the tokens' own patches, as shares of the area that all tokens cover."""
     boxes = require_boxes(rows)
     low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
     patches = boxes if rows.seeds is None else rows.seeds
@@ -106,7 +104,7 @@ def read_weights(path: Path) -> Weights:
         weights["place.weight"], weights["kinds"], weights["late"], weights["heads"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"{path} does not hold the weights of a local reranker",
+            f"{path} does not hold the weights of a pair transformer",
             expected="a file that `resight.train.fit_pair_transformer.export` wrote",
             actual=str(error),
             fix="write it again",

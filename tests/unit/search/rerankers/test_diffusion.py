@@ -8,7 +8,7 @@ from resight.errors import RecipeError
 from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.rerankers import diffusion
-from resight.search.rerankers.diffusion import Config, compare, diffuse, keep_nearest, link, start, take_off_mean
+from resight.search.rerankers.diffusion import Config, compare, diffuse, keep_nearest, link, start, subtract_mean
 from resight.types import Choice, Descriptors, FloatArray, Query, Ranking
 
 
@@ -64,7 +64,7 @@ def test_the_best_has_one_and_nothing_more():
 def test_what_all_rows_have_in_common_is_taken_off():
     # The mean of (1, 1), (1, -1) and (1, 0) is (1, 0).
     images = [np.array([[1, 1], [1, -1]], np.float32), np.zeros((0, 2), np.float32), np.array([[1, 0]], np.float32)]
-    first, none, last = take_off_mean(images)
+    first, none, last = subtract_mean(images)
     assert first.tolist() == [[0, 1], [0, -1]]
     assert none.shape == (0, 2)
     assert last.tolist() == [[0, 0]]

@@ -6,7 +6,7 @@ import pytest
 from resight.errors import RecipeError
 from resight.index import Searcher
 from resight.search import rerankers
-from resight.search.rerankers.layout import Config, find_places, lay_over, take_off
+from resight.search.rerankers.layout import Config, find_centres, lay_over, subtract_mean
 from resight.types import Choice, Descriptors, FloatArray, Query, Ranking
 
 SIDE = 5  # cells of a grid
@@ -88,11 +88,11 @@ def test_places_are_middles_of_patches_over_what_the_tokens_cover():
         boxes=np.array([[100, 50, 200, 250], [200, 50, 300, 250]], np.float32),
         seeds=np.array([[100, 50, 120, 90], [280, 210, 300, 250]], np.float32),
     )
-    np.testing.assert_allclose(find_places(rows), [[-0.45, -0.4], [0.45, 0.4]], atol=1e-6)
+    np.testing.assert_allclose(find_centres(rows), [[-0.45, -0.4], [0.45, 0.4]], atol=1e-6)
 
 
 def test_a_token_that_is_the_mean_itself_is_left_with_nothing():
-    left: FloatArray = take_off(np.array([[1, 1], [3, 1]], np.float32), np.array([1, 1], np.float32))
+    left: FloatArray = subtract_mean(np.array([[1, 1], [3, 1]], np.float32), np.array([1, 1], np.float32))
     assert left.tolist() == [[0, 0], [1, 0]]
 
 

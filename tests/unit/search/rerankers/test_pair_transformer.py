@@ -8,7 +8,7 @@ from support.token_rows import Shelf
 from resight.errors import InputError, MissingWeights, RecipeError, SpaceMismatch
 from resight.search import rerankers, scorers
 from resight.search.rerankers.pair_transformer import Config, PairTransformer
-from resight.search.scorers.transformer import find_places
+from resight.search.scorers.transformer import find_boxes
 from resight.types import Descriptors, Query, Ranking
 
 WIDTH = 2
@@ -98,7 +98,7 @@ def test_other_weights_have_another_fingerprint(tmp_path: Path):
 
 def test_places_are_shares_of_what_the_tokens_cover():
     # Patches of 2 × 2 at (1, 1) and (9, 5) cover 10 × 6.
-    places = find_places(lay("a", np.eye(3)[:2], [(1.0, 1.0), (9.0, 5.0)]))
+    places = find_boxes(lay("a", np.eye(3)[:2], [(1.0, 1.0), (9.0, 5.0)]))
     assert places == pytest.approx(np.array([[0.1, 1 / 6, 0.2, 1 / 3], [0.9, 5 / 6, 0.2, 1 / 3]]))
 
 
