@@ -69,7 +69,9 @@ def test_a_crop_leaves_the_picture_alone():
 
 def test_iou_of_pairs_and_of_all_with_all():
     square = np.array([0.0, 0.0, 10.0, 10.0])
-    others = np.array([[0, 0, 10, 10], [0, 0, 10, 5], [5, 5, 15, 15], [10, 0, 20, 10], [3, 3, 3, 9], [8, 8, 2, 2]], float)
+    others = np.array(
+        [[0, 0, 10, 10], [0, 0, 10, 5], [5, 5, 15, 15], [10, 0, 20, 10], [3, 3, 3, 9], [8, 8, 2, 2]], float
+    )
     assert iou(square, others) == pytest.approx([1, 1 / 2, 25 / 175, 0, 0, 0])
     assert iou(others[:, None], others).shape == (6, 6)
     assert np.array_equal(iou(others[:, None], others), iou(others[:, None], others).T)

@@ -12,7 +12,7 @@ import pytest
 
 from resight import ray_cluster
 from resight.errors import ClusterError, InputError
-from resight.ray_cluster import Engine, connect, is_engine, parse_engine, refuse_skew, list_versions
+from resight.ray_cluster import Engine, connect, is_engine, list_versions, parse_engine, refuse_skew
 
 
 @pytest.mark.parametrize(
