@@ -238,7 +238,7 @@ def test_pictures_without_a_match_are_laid_whole_on_each_other(reviewer: Any, re
 def test_what_the_machine_thinks_is_told_after_the_vote(reviewer: Any) -> None:
     assert not re.search(r"\d+%", reviewer.locator("main").inner_text())
     press_and_wait(reviewer, "s")
-    assert "the machine gives 60%" in reviewer.locator(".review-last").inner_text()
+    assert "resight’s estimate: 60%" in reviewer.locator(".review-last").inner_text()
 
 
 def test_buttons_vote_too_and_the_space_bar_does_not_press_them_again(reviewer: Any, review: Review, name: str) -> None:
@@ -258,11 +258,11 @@ def test_the_end_shows_agreement_and_brings_skipped_pairs_back(chromium: Any, se
     page.goto(server.address)
     page.evaluate("localStorage.setItem('resight.reviewer', 'Kim')")
     page.goto(f"{server.address}/#/review/leaks")
-    page.get_by_role("heading", name=f"You have looked at all {PAIRS} pairs").wait_for(timeout=WAIT)
+    page.get_by_role("heading", name=f"You have reviewed all {PAIRS} pairs").wait_for(timeout=WAIT)
     row = page.get_by_role("row", name="Kim and Lee")
     row.wait_for()
     assert row.inner_text().split("\t") == ["Kim and Lee", "35", "35", "1.00"]
-    page.get_by_role("button", name="Look at the 1 skipped pair again").click()
+    page.get_by_role("button", name="Review the 1 skipped pair again").click()
     page.locator("[data-pair]").wait_for()
     assert read_pair(page) == 1
     page.close()

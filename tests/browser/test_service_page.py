@@ -28,11 +28,11 @@ def test_a_key_is_asked_for_and_a_wrong_one_is_refused(visit: Callable[..., Any]
     page = visit(key=None, refused="401")
     page.get_by_label("Key").fill("open sesame")
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_text("this key is not known").wait_for(timeout=WAIT)
+    page.get_by_text("Wrong key").wait_for(timeout=WAIT)
     assert find_violations(page) == []
     page.get_by_label("Key").fill("sesame-of-the-guest")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Find the very same thing").wait_for(timeout=WAIT)
+    page.get_by_role("heading", name="Find the same object").wait_for(timeout=WAIT)
     page.goto(page.url.split("#")[0] + "#/images")
     page.locator(".tile[data-id]").first.wait_for(timeout=WAIT)
     assert page.get_by_role("button", name="Add images").count() == 0  # this key may only read
@@ -110,7 +110,7 @@ def test_the_query_lies_on_the_answer_when_the_two_are_swiped(visit: Callable[..
     drop(page, folder / "query.jpg")
     wait_for_answers(page)
     page.locator(".card-open").first.click()
-    page.get_by_text("laid over each other by the matched points").wait_for(timeout=WAIT)
+    page.get_by_text("aligned using matched points").wait_for(timeout=WAIT)
     page.get_by_role("button", name="Swipe").click()
     corners = page.evaluate(
         """() => {

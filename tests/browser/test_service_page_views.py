@@ -44,7 +44,7 @@ def test_images_are_added_by_dropping_edited_and_deleted(visit: Callable[..., An
 
 def test_a_search_is_done_with_the_keyboard_alone(visit: Callable[..., Any], folder: Path) -> None:
     page = visit()
-    page.get_by_role("heading", name="Find the very same thing").wait_for(timeout=WAIT)
+    page.get_by_role("heading", name="Find the same object").wait_for(timeout=WAIT)
     page.keyboard.press("/")
     assert page.evaluate("() => document.activeElement.innerText").startswith("Drop an image, or choose one")
     page.set_input_files("input[type=file]", folder / "query.jpg")  # what Enter opens belongs to the system
@@ -76,7 +76,7 @@ def test_the_map_shows_the_images_and_an_area_becomes_a_filter(visit: Callable[.
     for label, value in (("Latitude", "2.5"), ("Longitude", "10"), ("Radius in metres", "100000")):
         page.get_by_label(label).fill(value)
     page.get_by_role("button", name="Browse here").click()
-    page.get_by_text("2 images pass the filters").wait_for(timeout=WAIT)
+    page.get_by_text("2 images match the filters").wait_for(timeout=WAIT)
     shown = [tile.get_attribute("data-id") for tile in page.locator(".tile[data-id]").all()]
     assert shown == ["scene_02.jpg", "scene_03.jpg"]  # at latitudes 2 and 3; a degree is 111 km
 
@@ -111,7 +111,7 @@ def test_a_busy_server_is_asked_again_after_a_countdown(visit: Callable[..., Any
 
 def test_a_server_that_went_away_is_waited_for(visit: Callable[..., Any], folder: Path) -> None:
     page = visit(refused="ERR_")
-    page.get_by_role("heading", name="Or begin with one of these").wait_for(timeout=WAIT)
+    page.get_by_role("heading", name="Or start with one of these").wait_for(timeout=WAIT)
     page.context.set_offline(True)
     drop(page, folder / "query.jpg")
     page.get_by_text("The server does not answer").wait_for(timeout=WAIT)

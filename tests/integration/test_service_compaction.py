@@ -60,7 +60,7 @@ def test_what_goes_wrong_is_told(own: Path) -> None:
     compaction = CompactionProcess(resight.open(own))
     (own / "collection.json").write_text("{")
     compaction.start()
-    with pytest.raises(CollectionError, match=r"could not be tidied[^$]*collection\.json"):
+    with pytest.raises(CollectionError, match=r"the compaction failed[^$]*collection\.json"):
         wait(compaction)
     assert not compaction.is_busy
 

@@ -42,7 +42,7 @@ def router(service: Service) -> APIRouter:
             return AsciiJSONResponse(serialize_state(request.state.caller))
         key = find_key(settings.keys, body.key)
         if key is None:
-            raise ApiError(401, "wrong key", fix=ASK_ADMINISTRATOR)
+            raise ApiError(401, "Wrong key", fix=ASK_ADMINISTRATOR)
         response = AsciiJSONResponse(serialize_state(Caller(key.name, key.may_write and not settings.read_only)))
         response.set_cookie(
             auth.COOKIE,

@@ -1,4 +1,4 @@
-// What runs here: version, collections, shortcuts, and the API for programs.
+// About this server: version, collections, shortcuts, and the API.
 
 import { get, remove } from "./api.js";
 import { button, h, put } from "./dom.js";
@@ -25,7 +25,7 @@ export async function show(root) {
           h(
             "p",
             { class: "quiet" },
-            `resight ${health.version}: finds the very same thing in other images, shows where it is and says how sure it is.`,
+            `resight ${health.version}: finds the same object in other images, shows where it is and how sure the answer is.`,
           ),
         ),
         needsKey &&
@@ -44,7 +44,7 @@ export async function show(root) {
         "section",
         { class: "panel stack" },
         h("h2", {}, "For programs"),
-        api ? operationList(api) : h("p", { class: "quiet" }, "The description of the API is not served here."),
+        api ? operationList(api) : h("p", { class: "quiet" }, "This server does not publish its API description."),
       ),
     ),
   );
@@ -95,7 +95,7 @@ function operationList(api) {
     h(
       "p",
       { class: "quiet" },
-      "The same as this page does. The whole description is in ",
+      "Everything here is available by API: see ",
       h("a", { href: "/api/openapi.json" }, "openapi.json"),
       ".",
     ),

@@ -1,6 +1,6 @@
-// How the query lies on an answer: a 3 × 3 matrix, row by row, from pixels of the query to pixels of the image.
+// The alignment of the query on an answer: a 3 × 3 matrix, row by row, from pixels of the query to pixels of the image.
 
-const ENOUGH = 8; // matched points for a homography that is not led by noise
+const ENOUGH = 8; // matched points for a reliable homography
 
 // The best that the evidence allows, and words for it. `outline` is what was looked for in the query.
 export function align({ match, box, sizes }, outline) {
@@ -8,22 +8,22 @@ export function align({ match, box, sizes }, outline) {
   if (match?.model === "homography" && points.length >= ENOUGH) {
     const matrix = fitHomography(points);
     if (matrix && corners(sizes.query).every(([x, y]) => depth(matrix, x, y) > 0.05)) {
-      return { matrix, words: "laid over each other by the matched points" };
+      return { matrix, words: "aligned using matched points" };
     }
   }
   if (points.length >= 3) {
     return {
       matrix: fitSimilarity(points),
-      words: "laid over each other by shift, turn and scale of the matched points",
+      words: "aligned using matched points (shift, rotation and scale)",
     };
   }
   const from = outline ?? [0, 0, ...sizes.query];
   if (box) {
-    return { matrix: stretch(from, box), words: "the query stretched over the box" };
+    return { matrix: stretch(from, box), words: "the query is stretched over the box" };
   }
   return {
     matrix: stretch([0, 0, ...sizes.query], [0, 0, ...sizes.image]),
-    words: "not aligned: nothing is known of how they fit",
+    words: "not aligned: no matching points",
   };
 }
 

@@ -1,9 +1,9 @@
 // The HTTP API: paths and fields in, parsed answers out. Failures are ApiError with problem, expected, actual and fix.
 //
-// Too many requests (429) are waited for and sent again; while the server does not answer, whoever only reads waits
-// until it does. Both are told to `watchers`, which show them.
+// Too many requests (429) are waited for and sent again; while the server does not answer, requests that only
+// read wait until it does. `events` reports both to the page.
 
-import { tell } from "./watchers.js";
+import { emit } from "./events.js";
 
 const PATIENCE = 6; // how often a request is sent again before its error is shown
 const LONGEST_WAIT = 30; // seconds; a server that asks for more is not waited for
@@ -90,7 +90,7 @@ async function send(method, url, body, { signal, patient = false }) {
     const again = response.status === 429 || (patient && response.status === 503);
     if (!again || turn >= PATIENCE || error.wait > LONGEST_WAIT) {
       if (response.status === 401 && !url.startsWith("/api/session")) {
-        tell("signed-out");
+        emit("signed-out");
       }
       throw error;
     }
@@ -133,13 +133,13 @@ function silence() {
 
 async function countDown(seconds, signal) {
   for (let left = Math.ceil(seconds); left > 0; left -= 1) {
-    tell("waiting", left);
+    emit("waiting", left);
     await pause(1000, signal);
   }
-  tell("waiting", 0);
+  emit("waiting", 0);
 }
 
-let outage = null; // one loop asks for everybody that waits
+let outage = null; // one loop for all waiting requests
 
 async function serverIsBack(signal) {
   outage ??= askUntilAnswered().finally(() => {
@@ -150,7 +150,7 @@ async function serverIsBack(signal) {
 }
 
 async function askUntilAnswered() {
-  tell("offline", true);
+  emit("offline", true);
   for (;;) {
     await pause(1500);
     const answered = await fetch("/api/health").then(
@@ -158,7 +158,7 @@ async function askUntilAnswered() {
       () => false,
     );
     if (answered) {
-      tell("offline", false);
+      emit("offline", false);
       return;
     }
   }

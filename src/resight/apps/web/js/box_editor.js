@@ -4,7 +4,7 @@
 // is complete, with whole pixels of the original.
 
 import { button, field, h, icon, put } from "./dom.js";
-import { outline } from "./pictures.js";
+import { outline } from "./thumbnails.js";
 
 const HANDLES = ["nw", "n", "ne", "e", "se", "s", "sw", "w"];
 const SMALLEST = 8; // pixels of the original
@@ -79,7 +79,7 @@ export function boxEditor({ src, name, box: first, changed, loaded = () => {} })
     });
     frame.setAttribute(
       "aria-label",
-      `What is looked for: x ${box[0]} to ${box[2]}, y ${box[1]} to ${box[3]}. Arrow keys move it, with Shift they resize it, Delete clears it.`,
+      `Box to search for: x ${box[0]} to ${box[2]}, y ${box[1]} to ${box[3]}. Arrow keys move it, with Shift they resize it, Delete clears it.`,
     );
     if (!numbers.contains(document.activeElement)) {
       put(numbers, ...["Left", "Top", "Right", "Bottom"].map(numberField));

@@ -1,20 +1,20 @@
-// Answers to take along: as JSON, as CSV, as a link, or as the command that asks again.
+// Export of the answers: as JSON, as CSV, as a link, or as a curl command.
 
 import { button, h, icon } from "./dom.js";
-import { note } from "./notes.js";
-import { fieldsOf, linkTo } from "./question.js";
+import { note } from "./notifications.js";
+import { fieldsOf, linkTo } from "./search_request.js";
 
 const COLUMNS = ["rank", "id", "probability", "score", "x0", "y0", "x1", "y1", "located_by"];
 
-export function exportMenu(question, answer) {
+export function exportMenu(request, answer) {
   const choices = [
     ["export", "Answers as JSON", () => save("answers.json", "application/json", JSON.stringify(answer, null, 2))],
     ["export", "Answers as CSV", () => save("answers.csv", "text/csv", writeCsv(answer))],
-    ["link", "Copy the curl command", () => copy(writeCurl(question), "The command is on the clipboard")],
-    question.source.id !== undefined && [
+    ["link", "Copy the curl command", () => copy(writeCurl(request), "The command is on the clipboard")],
+    request.source.id !== undefined && [
       "link",
       "Copy a link to this search",
-      () => copy(location.origin + location.pathname + linkTo(question), "The link is on the clipboard"),
+      () => copy(location.origin + location.pathname + linkTo(request), "The link is on the clipboard"),
     ],
   ];
   const menu = h(
@@ -59,8 +59,8 @@ export function writeCsv({ hits }) {
   return `${[COLUMNS, ...rows].map((row) => row.map(quote).join(",")).join("\r\n")}\r\n`;
 }
 
-export function writeCurl(question) {
-  const { image, ...fields } = fieldsOf(question);
+export function writeCurl(request) {
+  const { image, ...fields } = fieldsOf(request);
   const texts = Object.entries(fields).flatMap(([name, value]) =>
     [value]
       .flat()

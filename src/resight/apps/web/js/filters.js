@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { button, field, h, icon, put } from "./dom.js";
 import { link } from "./router.js";
 import { collection, collectionName } from "./session.js";
-import { sayMetres, sayValue } from "./wording.js";
+import { formatMetres, formatValue } from "./format.js";
 
 const SIGNS = [
   [">=", "at least"],
@@ -27,9 +27,9 @@ export function filterBar({ where, near }, changed) {
 
   function draw() {
     const chips = current.where.map((condition, place) =>
-      chip(sayCondition(condition), () => apply({ where: current.where.toSpliced(place, 1) })),
+      chip(formatCondition(condition), () => apply({ where: current.where.toSpliced(place, 1) })),
     );
-    const circle = current.near && chip(sayCircle(current.near), () => apply({ near: null }));
+    const circle = current.near && chip(formatCircle(current.near), () => apply({ near: null }));
     const panel = h("form", { class: "filter-form" });
     const menu = h(
       "details",
@@ -67,7 +67,7 @@ function chip(words, remove) {
 }
 
 async function fillForm(panel, add) {
-  put(panel, h("p", { class: "quiet small" }, "Reading the attributes…"));
+  put(panel, h("p", { class: "quiet small" }, "Loading the attributes…"));
   const told = await get("/api/collections/attributes", { collection: collectionName() }).catch(() => ({
     attributes: [],
   }));
@@ -111,7 +111,7 @@ function valueControl(root, attribute) {
       type: "number",
       step: "any",
       required: true,
-      placeholder: `${sayValue(attribute.min)} to ${sayValue(attribute.max)}`,
+      placeholder: `${formatValue(attribute.min)} to ${formatValue(attribute.max)}`,
     });
     put(root, field("Is", sign), field("Number", number));
     return () => number.value && `${attribute.name}${sign.value}${number.value}`;
@@ -122,7 +122,7 @@ function valueControl(root, attribute) {
     return () => `${attribute.name}=${choice.value}`;
   }
   const options = (attribute.values ?? []).map((one) =>
-    h("option", { value: one.value }, `${sayValue(one.value)} (${one.count})`),
+    h("option", { value: one.value }, `${formatValue(one.value)} (${one.count})`),
   );
   const known = options.length > 0;
   const text = known ? h("select", {}, ...options) : h("input", { required: true });
@@ -130,12 +130,12 @@ function valueControl(root, attribute) {
   return () => text.value && `${attribute.name}=${text.value}`;
 }
 
-function sayCondition(condition) {
+function formatCondition(condition) {
   const [, name, sign, value] = condition.match(/^(.*?)(!=|<=|>=|=|<|>)(.*)$/s) ?? [null, condition, "", ""];
   return `${name} ${{ ">=": "≥", "<=": "≤", "!=": "≠", "=": "is" }[sign] ?? sign} ${value}`;
 }
 
-function sayCircle(near) {
+function formatCircle(near) {
   const [lat, lon, metres] = near.split(",").map(Number);
-  return `within ${sayMetres(metres)} of ${lat.toFixed(4)}, ${lon.toFixed(4)}`;
+  return `within ${formatMetres(metres)} of ${lat.toFixed(4)}, ${lon.toFixed(4)}`;
 }

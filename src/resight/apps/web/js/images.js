@@ -1,17 +1,17 @@
 // The images of the collection: look through them, add, edit, delete.
 
 import { get, post } from "./api.js";
-import { uploads } from "./adding.js";
+import { uploads } from "./upload.js";
 import { confirm } from "./dialog.js";
 import { button, h, icon, put } from "./dom.js";
-import { receiveFiles } from "./dropping.js";
+import { receiveFiles } from "./drop_zone.js";
 import { filterBar } from "./filters.js";
-import { announce, empty, note, problem } from "./notes.js";
-import { fileOf, picture } from "./pictures.js";
-import { openRecord } from "./record.js";
+import { announce, empty, note, problem } from "./notifications.js";
+import { fileOf, picture } from "./thumbnails.js";
+import { openRecord } from "./image_details.js";
 import { link, rename } from "./router.js";
 import { collection, collectionName, known, refresh } from "./session.js";
-import { sayCount } from "./wording.js";
+import { formatCount } from "./format.js";
 
 export const title = "Images";
 const PAGE = 60;
@@ -118,9 +118,9 @@ export async function show(root, route) {
   function drawBelow() {
     const filtered = filters.where.length > 0 || Boolean(filters.near);
     const shown = grid.children.length;
-    put(count, filtered ? `${sayCount(total, "image")} pass the filters` : sayCount(total, "image"));
+    put(count, filtered ? `${formatCount(total, "image")} match the filters` : formatCount(total, "image"));
     const nothing = filtered
-      ? empty("filter", "No image passes the filters", "Take one away to see more.")
+      ? empty("filter", "No image matches the filters", "Remove a filter and try again.")
       : empty(
           "image",
           "No images yet",
@@ -190,16 +190,16 @@ export async function show(root, route) {
     grid.querySelector(".tile-open")?.focus();
   }
 
-  // True when they are gone. Focus goes to the image that takes the place of the first one.
+  // True when they are gone. Focus goes to the image that follows the first one.
   async function removeAll(ids) {
     const words =
       ids.length === 1
-        ? `“${ids[0]}” is taken out of the collection.`
-        : `${ids.length} images are taken out of the collection.`;
+        ? `“${ids[0]}” will be removed from the collection.`
+        : `${ids.length} images will be removed from the collection.`;
     if (
       !(await confirm(
         ids.length === 1 ? "Delete this image?" : `Delete ${ids.length} images?`,
-        `${words} Files that lie outside the collection stay.`,
+        `${words} Files outside of the collection are not deleted.`,
         "Delete",
       ))
     ) {
@@ -211,8 +211,8 @@ export async function show(root, route) {
         ids,
         ...(collectionName() && { collection: collectionName() }),
       });
-      note(`${sayCount(removed, "image")} deleted`);
-      announce(`${sayCount(removed, "image")} deleted`);
+      note(`${formatCount(removed, "image")} deleted`);
+      announce(`${formatCount(removed, "image")} deleted`);
     } catch (error) {
       put(below, problem(error));
       return false;

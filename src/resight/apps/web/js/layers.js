@@ -1,7 +1,7 @@
 // What is drawn over the pictures of an explanation: heat, outlines, numbered parts, match lines.
 
 import { h, svg } from "./dom.js";
-import { outline, rectangle } from "./pictures.js";
+import { outline, rectangle } from "./thumbnails.js";
 
 // Inferno: its lightness rises evenly, so it reads the same in grey and to colour-blind eyes.
 const INFERNO = [

@@ -1,15 +1,15 @@
 // Starts the page: who may see it, the shell around the views, then the view that the address names.
 
 import { h, iconButton, put } from "./dom.js";
-import { acceptDrops } from "./dropping.js";
-import { announce, problem, watchServer } from "./notes.js";
+import { acceptDrops } from "./drop_zone.js";
+import { announce, problem, watchServer } from "./notifications.js";
 import { go, link, parseHash, start } from "./router.js";
 import * as session from "./session.js";
 import { listenForKeys, showShortcuts } from "./shortcuts.js";
 import { askForKey } from "./sign_in.js";
 import { restoreTheme, turnTheme } from "./theme.js";
-import { watch } from "./watchers.js";
-import { sayCount } from "./wording.js";
+import { watch } from "./events.js";
+import { formatCount } from "./format.js";
 
 const main = document.getElementById("main");
 let shown = { view: null, handle: null };
@@ -115,12 +115,12 @@ function showCollection() {
           "span",
           { class: "collection-name quiet small" },
           h("b", {}, here.name),
-          ` ${sayCount(here.images, "image")}`,
+          ` ${formatCount(here.images, "image")}`,
         );
   put(
     document.getElementById("top-end"),
     choice,
-    iconButton("theme", "Light, dark or as the system", turnTheme),
+    iconButton("theme", "Theme: light, dark or system", turnTheme),
     iconButton("help", "Keyboard shortcuts (?)", showShortcuts),
   );
 }

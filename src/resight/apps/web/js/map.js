@@ -3,12 +3,12 @@
 import { get } from "./api.js";
 import { breakable, button, field, h, icon, iconButton, put } from "./dom.js";
 import { drawMap } from "./map_canvas.js";
-import { empty, note } from "./notes.js";
-import { fileOf, picture } from "./pictures.js";
-import { linkTo, readQuestion, remembered } from "./question.js";
+import { empty, note } from "./notifications.js";
+import { fileOf, picture } from "./thumbnails.js";
+import { linkTo, readRequest, remembered } from "./search_request.js";
 import { go, link } from "./router.js";
 import { collection, collectionName } from "./session.js";
-import { sayChance, sayCount } from "./wording.js";
+import { formatChance, formatCount } from "./format.js";
 
 export const title = "Map";
 const LISTED = 24;
@@ -23,7 +23,7 @@ export async function show(root, route) {
       empty(
         "place",
         "No positions",
-        "None of the images says where it was taken: they need the attributes lat and lon, or GPS in their EXIF data.",
+        "No image has a position. Images need the attributes lat and lon, or GPS data in EXIF.",
       ),
     );
     return null;
@@ -54,7 +54,7 @@ export async function show(root, route) {
     h(
       "div",
       { class: "head" },
-      h("div", {}, h("h1", {}, "Map"), h("p", { class: "quiet" }, sayPositions(positions))),
+      h("div", {}, h("h1", {}, "Map"), h("p", { class: "quiet" }, formatPositions(positions))),
       h("div", { class: "row" }, choose),
     ),
     area.element,
@@ -84,7 +84,7 @@ export async function show(root, route) {
     const shown = places.slice(0, LISTED);
     put(
       aside,
-      h("h2", {}, alone ? "Chosen" : `${sayCount(places.length, "image")} in view`),
+      h("h2", {}, alone ? "Chosen" : `${formatCount(places.length, "image")} in view`),
       alone && button("All in view", () => map.fit(), { class: "tool plain" }),
       h(
         "ul",
@@ -126,13 +126,13 @@ function marksOf(positions, answer) {
       place: places.get(hit.id),
       label: String(rank + 1),
       likely: (hit.probability ?? 0) >= 0.5,
-      words: `${hit.id}, ${sayChance(hit.probability)}`,
+      words: `${hit.id}, ${formatChance(hit.probability)}`,
     }))
     .filter((mark) => mark.place !== undefined);
 }
 
-function sayPositions(positions) {
-  return `${sayCount(positions.total, "image")} with a known position${positions.cut ? `; ${positions.ids.length.toLocaleString("en-GB")} of them are shown` : ""}`;
+function formatPositions(positions) {
+  return `${formatCount(positions.total, "image")} with a known position${positions.cut ? `; ${positions.ids.length.toLocaleString("en-GB")} of them are shown` : ""}`;
 }
 
 // A circle in numbers; drawn on the map, it is filled in here.
@@ -143,7 +143,7 @@ function areaForm({ middle, shown }) {
   const text = () => {
     const circle = read();
     if (!circle) {
-      note("Draw a circle on the map, or fill in the numbers");
+      note("Draw a circle on the map, or enter the numbers");
     }
     return circle?.join(",") ?? null;
   };
@@ -154,7 +154,7 @@ function areaForm({ middle, shown }) {
   const search = () => {
     const near = text();
     if (near) {
-      go(linkTo({ ...(remembered()?.question ?? readQuestion(new URLSearchParams())), near }));
+      go(linkTo({ ...(remembered()?.request ?? readRequest(new URLSearchParams())), near }));
     }
   };
   const browse = () => {
@@ -175,12 +175,12 @@ function areaForm({ middle, shown }) {
         },
       },
     },
-    h("p", { class: "small quiet" }, "Press on the middle of the area and draw outwards, or give it in numbers."),
+    h("p", { class: "small quiet" }, "Drag outwards from the centre of the area, or enter numbers."),
     field("Latitude", lat),
     field("Longitude", lon),
     field("Radius in metres", metres),
     button(
-      "Middle of the map",
+      "Centre of the map",
       () => {
         set([...middle(), Number(metres.value) || 500]);
       },

@@ -4,8 +4,8 @@
 // what lies where. Everything is drawn from degrees, so the map moves without asking anybody.
 
 import { h } from "./dom.js";
-import { cross, label, line, niceStep, ring } from "./map_pen.js";
-import { sayMetres } from "./wording.js";
+import { cross, label, line, niceStep, ring } from "./map_drawing.js";
+import { formatMetres } from "./format.js";
 
 const METRES_A_DEGREE = 111320;
 const NEAR = 14; // pixels within which a press means a dot
@@ -164,7 +164,7 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
     pen.lineWidth = 2;
     line(pen, width - 18 - length, height - 30, width - 18, height - 30);
     pen.textAlign = "right";
-    pen.fillText(sayMetres(metres), width - 18, height - 37);
+    pen.fillText(formatMetres(metres), width - 18, height - 37);
     pen.textAlign = "left";
   }
 

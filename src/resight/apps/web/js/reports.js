@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, put } from "./dom.js";
-import { empty } from "./notes.js";
+import { empty } from "./notifications.js";
 import { link } from "./router.js";
 
 export const title = "Reports";
@@ -47,7 +47,7 @@ function all(reports) {
             "li",
             {},
             h("a", { href: link("reports", [report.name]) }, report.title || report.name),
-            h("span", { class: "small quiet" }, sayDate(report.modified)),
+            h("span", { class: "small quiet" }, formatDate(report.modified)),
           ),
         ),
       ),
@@ -83,6 +83,6 @@ function one(report, name) {
   ];
 }
 
-function sayDate(modified) {
+function formatDate(modified) {
   return new Date(modified * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }

@@ -2,10 +2,10 @@
 
 import { get } from "./api.js";
 import { field, h, put } from "./dom.js";
-import { empty } from "./notes.js";
+import { empty } from "./notifications.js";
 import { startReview } from "./review_flow.js";
 import { link } from "./router.js";
-import { sayCount } from "./wording.js";
+import { formatCount } from "./format.js";
 
 export const title = "Review";
 const NAME = "resight.reviewer"; // where the browser keeps the reviewer's name
@@ -36,7 +36,7 @@ async function showList(root) {
   put(root, heading("Review"), h("ul", { class: "review-list" }, ...known.map((one) => h("li", {},
     h("a", { class: "panel", href: link("review", [one.name]) },
       h("h2", {}, one.title),
-      h("p", { class: "quiet" }, sayCount(one.pairs, "pair"), one.progress && one.progress.left < one.pairs ? `, ${one.progress.left.toLocaleString("en-GB")} left for you` : ""))))));
+      h("p", { class: "quiet" }, formatCount(one.pairs, "pair"), one.progress && one.progress.left < one.pairs ? `, ${one.progress.left.toLocaleString("en-GB")} left for you` : ""))))));
   return null;
 }
 
@@ -57,9 +57,9 @@ function askName(root, about, done) {
   };
   put(root, h("form", { class: "panel stack review-name", on: { submit: keep } },
     h("h1", {}, about.title),
-    h("p", { class: "quiet" }, `${sayCount(about.pairs, "pair")} of images. For each, say whether both show the very same thing. Your name is kept with your votes; other reviewers do not see them.`),
+    h("p", { class: "quiet" }, `${formatCount(about.pairs, "pair")} of images. For each pair, decide whether both show the same object. Your name is stored with your votes; other reviewers do not see them.`),
     field("Your name or initials", name),
-    h("div", {}, h("button", { class: "tool main", type: "submit" }, "Begin"))));
+    h("div", {}, h("button", { class: "tool main", type: "submit" }, "Start"))));
   name.focus();
 }
 

@@ -3,11 +3,11 @@
 import { align } from "./alignment.js";
 import { get, post } from "./api.js";
 import { button, h, iconButton, put } from "./dom.js";
-import { announce, problem } from "./notes.js";
-import { showEnd } from "./review_end.js";
+import { announce, problem } from "./notifications.js";
+import { showEnd } from "./review_summary.js";
 import { isTyping } from "./shortcuts.js";
 import { makeStage } from "./stage.js";
-import { sayChance, sayCount } from "./wording.js";
+import { formatChance, formatCount } from "./format.js";
 
 const VERDICTS = [["same", "Same", "S"], ["different", "Different", "D"], ["unsure", "Unsure", "U"], ["skip", "Skip", "Space"]];
 const SIDE = 1280; // of the pictures, in pixels
@@ -16,7 +16,7 @@ const UNKNOWN = [4, 3]; // the size of a picture that is no longer there
 export async function startReview(root, about, reviewer, rename) {
   const base = `/api/reviews/${encodeURIComponent(about.name)}`;
   const flow = { pair: null, last: null, why: null, busy: false, again: false, mode: "side", lines: true, stage: null };
-  const bar = h("progress", { max: about.pairs, value: 0, "aria-label": "Pairs you have looked at" });
+  const bar = h("progress", { max: about.pairs, value: 0, "aria-label": "Pairs reviewed" });
   const count = h("span", { class: "quiet" });
   const fault = h("div");
   const body = h("div", { class: "review-body" });
@@ -26,10 +26,10 @@ export async function startReview(root, about, reviewer, rename) {
   const picture = h("div", { class: "review-picture" });
   const tools = { blink: toggle("Blink", "B", blink), lines: toggle("Lines", "L", turnLines) };
   const work = h("div", { class: "review-work" }, heading, picture, machine,
-    h("div", { class: "review-tools row", role: "group", "aria-label": "How to look at the pair" }, tools.blink, tools.lines,
-      iconButton("minus", "Zoom out", () => flow.stage.zoomBy(1 / 1.5)), iconButton("plus", "Zoom in", () => flow.stage.zoomBy(1.5)), iconButton("fit", "Whole pictures", () => flow.stage.fit()),
+    h("div", { class: "review-tools row", role: "group", "aria-label": "View of the pair" }, tools.blink, tools.lines,
+      iconButton("minus", "Zoom out", () => flow.stage.zoomBy(1 / 1.5)), iconButton("plus", "Zoom in", () => flow.stage.zoomBy(1.5)), iconButton("fit", "Whole images", () => flow.stage.fit()),
       button(["Undo ", h("kbd", {}, "Z")], undo, { class: "tool plain" })),
-    h("div", { class: "review-verdicts", role: "group", "aria-label": "Do both show the very same thing?" },
+    h("div", { class: "review-verdicts", role: "group", "aria-label": "Do both show the same object?" },
       ...VERDICTS.map(([verdict, words, key]) => button([words, " ", h("kbd", {}, key)], () => vote(verdict), { class: "tool verdict", data: { verdict } }))));
   put(root, h("div", { class: "head review-head" },
     h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet small" }, `You are ${reviewer}. `, button("Change", rename, { class: "tool plain small" }))),
@@ -45,16 +45,16 @@ export async function startReview(root, about, reviewer, rename) {
   function vote(verdict) {
     return workOnce(async () => {
       const told = await post(`${base}/votes`, { reviewer, pair: flow.pair.number, verdict }, { patient: true });
-      put(last, sayVote(told));
+      put(last, formatVote(told));
       await advance();
     });
   }
 
-  // The request names the pair: sent again after an answer that got lost, it takes no second vote back.
+  // The request names the pair: sent again after a lost answer, it removes no second vote.
   function undo() {
     return workOnce(async () => {
       const told = flow.last === null ? null : await post(`${base}/undo`, { reviewer, pair: flow.last }, { patient: true });
-      put(last, told ? "Your last vote is taken back." : "There is no vote to take back.");
+      put(last, told ? "Vote undone" : "There is no vote to undo");
       announce(last.textContent);
       if (told) { await showNext(told); }
     });
@@ -80,14 +80,14 @@ export async function startReview(root, about, reviewer, rename) {
     const seen = progress.total - progress.left;
     Object.assign(flow, { pair, last: newest, why: null });
     bar.value = seen;
-    put(count, `${seen.toLocaleString("en-GB")} of ${sayCount(progress.total, "pair")}`);
+    put(count, `${seen.toLocaleString("en-GB")} of ${formatCount(progress.total, "pair")}`);
     if (!pair) {
       flow.stage?.close();
       return showEnd(body, { base, progress, undo, lookAgain: () => { flow.again = true; workOnce(advance); } });
     }
     if (work.parentNode !== body) { put(body, work); }
     put(heading, `Pair ${pair.number}: `, h("b", {}, pair.a.id), " and ", h("b", {}, pair.b.id));
-    put(machine, pair.probability === null ? null : sayMachine(pair));
+    put(machine, pair.probability === null ? null : formatMachine(pair));
     drawPair();
     heading.focus({ preventScroll: true }); // no button keeps the focus: the space bar would press it again
     showEvidence(pair);
@@ -154,11 +154,11 @@ function toggle(words, key, onClick) {
   return button([words, " ", h("kbd", {}, key)], onClick, { class: "tool", "aria-pressed": "false" });
 }
 
-function sayVote({ vote, machine }) {
-  return `Pair ${vote.pair}: you said ${vote.verdict}; ${sayMachine(machine)}`;
+function formatVote({ vote, machine }) {
+  return `Pair ${vote.pair}: you voted ${vote.verdict}; ${formatMachine(machine)}`;
 }
 
-function sayMachine({ probability, kind }) {
-  const what = { copy: "a copy", near_copy: "a changed copy" }[kind] ?? "the same thing";
-  return `the machine gives ${sayChance(probability)} that it is ${what}.`;
+function formatMachine({ probability, kind }) {
+  const what = { copy: "copy", near_copy: "near-copy" }[kind] ?? "same";
+  return `resight’s estimate: ${formatChance(probability)} ${what}`;
 }

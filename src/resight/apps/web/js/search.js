@@ -1,27 +1,27 @@
-// The search: a query with its box and filters on one side, the answers on the other.
+// The search view: the query with its box and filters on one side, the answers on the other.
 
 import { form, get, postForLines } from "./api.js";
-import { answerList } from "./answers.js";
+import { answerList } from "./results.js";
 import { boxEditor } from "./box_editor.js";
 import { button, h, icon, put } from "./dom.js";
-import { receiveFiles } from "./dropping.js";
+import { receiveFiles } from "./drop_zone.js";
 import { exportMenu } from "./export.js";
 import { filterBar } from "./filters.js";
-import { announce, note, problem } from "./notes.js";
-import { fieldsOf, fromFile, linkTo, readQuestion, remember, remembered, withoutItself } from "./question.js";
+import { announce, note, problem } from "./notifications.js";
+import { fieldsOf, fromFile, linkTo, readRequest, remember, remembered, withoutItself } from "./search_request.js";
 import { go, rename } from "./router.js";
 import { collectionName } from "./session.js";
-import { watch } from "./watchers.js";
+import { watch } from "./events.js";
 import { welcome } from "./welcome.js";
 import { openWhy } from "./why.js";
-import { sayCount } from "./wording.js";
+import { formatCount } from "./format.js";
 
 export const title = "Search";
 const COUNTS = [10, 20, 50, 100];
 
 export async function show(root, route) {
-  let question = readQuestion(route.params);
-  let running = null; // what stops the search that runs
+  let request = readRequest(route.params);
+  let running = null; // stops the running search
   const chooser = h("input", {
     type: "file",
     accept: "image/*,.tif,.tiff",
@@ -41,7 +41,7 @@ export async function show(root, route) {
   render();
   return {
     update(next) {
-      question = readQuestion(next.params);
+      request = readRequest(next.params);
       render();
       focusAnswers();
     },
@@ -55,11 +55,11 @@ export async function show(root, route) {
 
   function takeFiles(files) {
     if (files.length > 1) {
-      note("One image at a time: the first was taken");
+      note("One image at a time: using the first");
     }
     chooser.value = "";
-    question = { ...question, source: fromFile(files[0]), box: null };
-    history.pushState(null, "", linkTo(question));
+    request = { ...request, source: fromFile(files[0]), box: null };
+    history.pushState(null, "", linkTo(request));
     render();
     focusAnswers();
   }
@@ -71,15 +71,15 @@ export async function show(root, route) {
 
   function render() {
     running?.abort();
-    if (!question.source) {
+    if (!request.source) {
       return put(root, chooser, welcome({ pick: () => chooser.click() }));
     }
-    const list = answerList({ explain, findSimilar: (id) => go(linkTo({ ...question, source: { id }, box: null })) });
+    const list = answerList({ explain, findSimilar: (id) => go(linkTo({ ...request, source: { id }, box: null })) });
     const head = h("div", {});
     const answers = h("section", { class: "answers", "aria-label": "Answers" }, head, list.element);
     put(root, chooser, h("div", { class: "search" }, askPanel(head, list), answers));
     const kept = remembered();
-    if (kept?.link === linkTo(question) && kept.question.source.file === question.source.file) {
+    if (kept?.link === linkTo(request) && kept.request.source.file === request.source.file) {
       return showAnswer(head, list, kept.answer);
     }
     run(head, list);
@@ -87,15 +87,15 @@ export async function show(root, route) {
 
   function askPanel(head, list) {
     const again = (change) => {
-      question = { ...question, ...change };
-      rename(linkTo(question));
+      request = { ...request, ...change };
+      rename(linkTo(request));
       run(head, list);
     };
-    const source = question.source;
+    const source = request.source;
     const editor = boxEditor({
       src: source.shown ?? (source.opaque ? null : source.url),
       name: source.name,
-      box: question.box,
+      box: request.box,
       changed: (box) => again({ box }),
       loaded: (size) => {
         source.size = size;
@@ -113,8 +113,8 @@ export async function show(root, route) {
     source.editor = editor;
     const count = h(
       "select",
-      { "aria-label": "How many answers", on: { change: () => again({ k: Number(count.value) }) } },
-      ...COUNTS.map((k) => h("option", { value: k, selected: k === question.k }, `${k} answers`)),
+      { "aria-label": "Number of answers", on: { change: () => again({ k: Number(count.value) }) } },
+      ...COUNTS.map((k) => h("option", { value: k, selected: k === request.k }, `${k} answers`)),
     );
     return h(
       "section",
@@ -127,16 +127,16 @@ export async function show(root, route) {
       ),
       h("p", { class: "small quiet breaks" }, source.name),
       editor.element,
-      h("div", { class: "row ask-tools" }, filterBar(question, again), count),
+      h("div", { class: "row ask-tools" }, filterBar(request, again), count),
     );
   }
 
   async function run(head, list) {
     running?.abort();
     const mine = (running = new AbortController());
-    const asked = question;
+    const asked = request;
     list.wait();
-    put(head, statusLine("Looking through the collection…"));
+    put(head, statusLine("Searching the collection…"));
     announce("Searching");
     try {
       for await (const event of postForLines(
@@ -151,7 +151,7 @@ export async function show(root, route) {
           showQuery(asked.source, event);
         }
         if (event.event === "shortlist") {
-          put(head, statusLine("Not verified yet: looking closer…"));
+          put(head, statusLine("Verifying the shortlist…"));
           list.show(withoutItself(event, asked), false);
         }
         if (event.event === "answer") {
@@ -188,9 +188,9 @@ export async function show(root, route) {
 
   function showAnswer(head, list, answer) {
     const { likely, unlikely } = list.show(answer, true);
-    const words = sayOutcome(answer, likely, question.source.id !== undefined);
-    put(head, h("div", { class: "head" }, h("h2", {}, words), exportMenu(question, answer)));
-    announce(`${words}. ${unlikely ? sayCount(unlikely, "unlikely candidate") : ""}`);
+    const words = formatOutcome(answer, likely, request.source.id !== undefined);
+    put(head, h("div", { class: "head" }, h("h2", {}, words), exportMenu(request, answer)));
+    announce(`${words}. ${unlikely ? formatCount(unlikely, "unlikely candidate") : ""}`);
   }
 
   function statusLine(words) {
@@ -214,19 +214,19 @@ export async function show(root, route) {
     announce("Search stopped");
   }
 
-  function explain(answer, place) {
-    openWhy({ question, answer, place, findSimilar: (id) => go(linkTo({ ...question, source: { id }, box: null })) });
+  function explain(answer, rank) {
+    openWhy({ request, answer, rank, findSimilar: (id) => go(linkTo({ ...request, source: { id }, box: null })) });
   }
 }
 
-function sayOutcome({ hits, images }, likely, stored) {
+function formatOutcome({ hits, images }, likely, stored) {
   if (!hits.length) {
-    return "No image passes the filters";
+    return "No image matches the filters";
   }
   if (likely) {
-    return `${sayCount(likely, "likely answer")} among ${sayCount(images, "image")}`;
+    return `${formatCount(likely, "likely answer")} among ${formatCount(images, "image")}`;
   }
   return stored
-    ? `Probably in no other of these ${sayCount(images, "image")}`
-    : `Probably not among these ${sayCount(images, "image")}`;
+    ? `Probably in no other of these ${formatCount(images, "image")}`
+    : `Probably not among these ${formatCount(images, "image")}`;
 }

@@ -1,7 +1,7 @@
 // What the whole page knows: the collections, which of them is looked at, and whether this visitor may write.
 
 import { get, post } from "./api.js";
-import { tell } from "./watchers.js";
+import { emit } from "./events.js";
 
 const session = {
   needsKey: false,
@@ -54,13 +54,13 @@ export function choose(name) {
     return;
   }
   session.chosen = name;
-  tell("collection", collection());
+  emit("collection", collection());
 }
 
 // Counts change while images are added and deleted.
 export async function refresh() {
   session.collections = await get("/api/collections");
-  tell("collection", collection());
+  emit("collection", collection());
 }
 
 export async function signIn(key) {

@@ -1,20 +1,20 @@
-// Keys that work anywhere on the page, and the list of all of them.
+// Keyboard shortcuts of the whole page, and the list of all shortcuts.
 
 import { openDialog } from "./dialog.js";
 import { h } from "./dom.js";
-import { tell } from "./watchers.js";
+import { emit } from "./events.js";
 
 export const SHORTCUTS = [
-  ["/", "go to where an image is chosen; Enter opens the files"],
-  ["Ctrl V", "search with the image on the clipboard"],
-  ["← →", "go from answer to answer; in the explanation, to the next answer"],
-  ["Enter", "explain the answer: why was it found?"],
-  ["S", "search with the answer itself: find similar"],
-  ["Esc", "close, or stop a search"],
-  ["B", "in the explanation: blink between the two pictures"],
-  ["L H P O", "in the explanation: lines, heat, parts, outlines"],
-  ["+ − 0", "in the explanation: zoom in, out, and back"],
-  ["?", "this list"],
+  ["/", "Focus the upload area"],
+  ["Ctrl V", "Search with the image on the clipboard"],
+  ["← →", "Previous and next answer"],
+  ["Enter", "Explain the answer"],
+  ["S", "Find similar: search with the answer"],
+  ["Esc", "Close, or stop a search"],
+  ["B", "In the explanation: blink between the two images"],
+  ["L H P O", "In the explanation: lines, heat, parts, outlines"],
+  ["+ − 0", "In the explanation: zoom in, zoom out, reset"],
+  ["?", "Show this list"],
 ];
 
 export function listenForKeys() {
@@ -33,7 +33,7 @@ export function listenForKeys() {
     }
     if (event.key === "/") {
       event.preventDefault();
-      tell("pick-query");
+      emit("pick-query");
     }
   });
 }

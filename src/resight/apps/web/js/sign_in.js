@@ -1,7 +1,7 @@
-// The page of a server that wants a key.
+// The sign-in form of a server that requires a key.
 
 import { field, h, icon, put } from "./dom.js";
-import { problem } from "./notes.js";
+import { problem } from "./notifications.js";
 import { signIn } from "./session.js";
 
 export function askForKey(root, signedIn) {
@@ -23,7 +23,7 @@ export function askForKey(root, signedIn) {
       "form",
       { class: "panel stack sign-in", on: { submit: send } },
       h("h1", {}, icon("key"), "Sign in"),
-      h("p", { class: "quiet" }, "This server answers to people with a key. Whoever runs it can give you one."),
+      h("p", { class: "quiet" }, "Enter your access key. Ask your administrator if you have none."),
       h("input", { name: "username", autocomplete: "username", value: "resight", hidden: true }), // so that password managers know what the key is for
       field("Key", input),
       failure,

@@ -1,7 +1,7 @@
 // Query and answer as pictures: side by side, swiped or blinking, zoomed and moved together.
 //
 // A pane shows one picture: zoom 1 fits it, and its centre is a point of the original. The query's centre follows the
-// answer's through the alignment, so both panes show the same part of the thing.
+// answer's through the alignment, so both panes show the same part of the object.
 
 import { apply, css, invert, magnify, multiply } from "./alignment.js";
 import { h, svg } from "./dom.js";
@@ -38,8 +38,8 @@ export function makeStage(sides, why, alignment) {
     const [width, height] = [element.clientWidth, element.clientHeight];
     element.classList.toggle("stacked", isBetterStacked(width, height, sides));
     lines.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    place(panes.image, zoom * fitScale(panes.image), centre);
-    place(panes.query, queryScale(), queryCentre());
+    positionPane(panes.image, zoom * fitScale(panes.image), centre);
+    positionPane(panes.query, queryScale(), queryCentre());
     const { scale, left, top } = panes.image.at;
     warped.style.width = `${sides.query.size[0]}px`;
     warped.style.height = `${sides.query.size[1]}px`;
@@ -73,7 +73,7 @@ export function makeStage(sides, why, alignment) {
     return [0, 1].map((axis) => own[axis] + Math.min(1, zoom - 1) * (same[axis] - own[axis]));
   }
 
-  // So does its scale, until the thing is as large in one as in the other; it never gets smaller than its pane.
+  // So does its scale, until the object is as large in one as in the other; it never gets smaller than its pane.
   function queryScale() {
     const own = fitScale(panes.query);
     if (!alignment) {
@@ -91,7 +91,7 @@ export function makeStage(sides, why, alignment) {
     return inside ? [pane.element.offsetLeft + px, pane.element.offsetTop + py] : null;
   }
 
-  // Without a place to zoom into, it is the box.
+  // Without a point to zoom into, it is the box.
   function zoomBy(factor) {
     const box = sides.image.box;
     if (zoom === 1 && box) {
@@ -221,7 +221,7 @@ function fitScale({ element, size }) {
   return Math.min(element.clientWidth / size[0], element.clientHeight / size[1]);
 }
 
-function place(pane, scale, [x, y]) {
+function positionPane(pane, scale, [x, y]) {
   const [width, height] = [pane.element.clientWidth, pane.element.clientHeight];
   pane.at = { scale, left: width / 2 - x * scale, top: height / 2 - y * scale };
   Object.assign(pane.layer.style, {

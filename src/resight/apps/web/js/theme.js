@@ -1,6 +1,6 @@
 // Light, dark, or what the system says; remembered in this browser.
 
-import { note } from "./notes.js";
+import { note } from "./notifications.js";
 
 const THEMES = ["system", "light", "dark"];
 
@@ -12,7 +12,7 @@ export function turnTheme() {
   const next = THEMES[(THEMES.indexOf(localStorage.getItem("theme") ?? "system") + 1) % THEMES.length];
   localStorage.setItem("theme", next);
   apply(next);
-  note(next === "system" ? "Colours as the system" : `Colours: ${next}`);
+  note(next === "system" ? "Colours: system" : `Colours: ${next}`);
 }
 
 function apply(theme) {

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, put, svg } from "./dom.js";
-import { empty } from "./notes.js";
+import { empty } from "./notifications.js";
 import { link } from "./router.js";
 
 export const title = "Training";

@@ -1,12 +1,12 @@
-// The search before anything is looked for: how to begin, and images of the collection to begin with.
+// The search view before the first search: the upload area, and sample images of the collection.
 
 import { get } from "./api.js";
 import { h, icon, put } from "./dom.js";
-import { empty } from "./notes.js";
-import { fileOf, picture } from "./pictures.js";
+import { empty } from "./notifications.js";
+import { fileOf, picture } from "./thumbnails.js";
 import { link } from "./router.js";
 import { collection, collectionName } from "./session.js";
-import { sayCount } from "./wording.js";
+import { formatCount } from "./format.js";
 
 const SHOWN = 12;
 
@@ -17,18 +17,18 @@ export function welcome({ pick }) {
   return h(
     "div",
     { class: "welcome" },
-    h("h1", {}, "Find the very same thing"),
+    h("h1", {}, "Find the same object"),
     h(
       "p",
       { class: "lead" },
-      `Give a picture of it. You see where it is in ${sayCount(here?.images ?? 0, "image")}, and how sure that is.`,
+      `Upload a photo. resight finds the same object in ${formatCount(here?.images ?? 0, "image")} and shows where.`,
     ),
     h(
       "button",
       { type: "button", class: "drop-area", data: { pick: "" }, on: { click: pick } },
       icon("drop"),
       h("strong", {}, "Drop an image, or choose one"),
-      h("span", { class: "quiet" }, "Paste works too. It is not kept on the server."),
+      h("span", { class: "quiet" }, "You can also paste. Your photo is not stored."),
     ),
     samples,
   );
@@ -41,7 +41,7 @@ async function fillSamples(root, here) {
       empty(
         "image",
         "This collection is empty",
-        "Add images first; then they can be searched.",
+        "Add images to search them.",
         h("a", { class: "tool main", href: "#/images" }, "Add images"),
       ),
     );
@@ -52,7 +52,7 @@ async function fillSamples(root, here) {
   }
   put(
     root,
-    h("h2", {}, "Or begin with one of these"),
+    h("h2", {}, "Or start with one of these"),
     h(
       "ul",
       { class: "samples" },
@@ -72,6 +72,6 @@ async function fillSamples(root, here) {
         ),
       ),
     ),
-    h("p", {}, h("a", { href: "#/images" }, `All ${sayCount(here.images, "image")}`)),
+    h("p", {}, h("a", { href: "#/images" }, `All ${formatCount(here.images, "image")}`)),
   );
 }

@@ -1,15 +1,15 @@
 // Why an answer was found: query and answer together, with the evidence drawn on them and the facts beside them.
 
 import { align } from "./alignment.js";
-import { chance } from "./answers.js";
+import { chance } from "./results.js";
 import { form, post } from "./api.js";
 import { openModal } from "./dialog.js";
 import { breakable, button, facts, h, icon, iconButton, put } from "./dom.js";
-import { announce, problem } from "./notes.js";
-import { fileOf } from "./pictures.js";
-import { fieldsOf } from "./question.js";
+import { announce, problem } from "./notifications.js";
+import { fileOf } from "./thumbnails.js";
+import { fieldsOf } from "./search_request.js";
 import { makeStage } from "./stage.js";
-import { sayBox, sayChance, sayCount, sayName, sayOrigin, sayScore, sayTime, sayValue, sayVerdict } from "./wording.js";
+import { formatBox, formatChance, formatCount, formatName, formatOrigin, formatScore, formatTime, formatValue, formatVerdict } from "./format.js";
 
 const MODES = [
   ["side", "Side by side"],
@@ -23,13 +23,13 @@ const LAYERS = [
   ["outlines", "Outlines", "o"],
 ];
 
-export function openWhy({ question, answer, place: first, findSimilar }) {
-  let place = first;
+export function openWhy({ request, answer, rank: first, findSimilar }) {
+  let rank = first;
   let mode = "side";
   let layers = new Set(["lines", "outlines"]);
   let stage = null;
   let asking = new AbortController();
-  const told = new Map(); // id → its evidence, while the dialog is open
+  const told = new Map(); // id → evidence, while the dialog is open
   const head = h("div", { class: "why-head" });
   const tools = h("div", { class: "why-tools" });
   const picture = h("div", { class: "why-picture" });
@@ -47,16 +47,16 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
     asking.abort();
   });
   dialog.focus();
-  show(place);
+  show(rank);
 
   async function show(next) {
-    place = next;
-    const hit = answer.hits[place];
+    rank = next;
+    const hit = answer.hits[rank];
     asking.abort();
     asking = new AbortController();
     draw(hit, told.get(hit.id) ?? null);
     announce(
-      `Answer ${place + 1} of ${answer.hits.length}: ${hit.id}, ${sayChance(hit.probability)}, ${sayVerdict(hit.probability)}`,
+      `Answer ${rank + 1} of ${answer.hits.length}: ${hit.id}, ${formatChance(hit.probability)}, ${formatVerdict(hit.probability)}`,
     );
     if (told.has(hit.id)) {
       return;
@@ -64,16 +64,16 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
     try {
       told.set(
         hit.id,
-        await post("/api/why", form({ ...fieldsOf(question), hit: hit.id }), { signal: asking.signal, patient: true }),
+        await post("/api/why", form({ ...fieldsOf(request), hit: hit.id }), { signal: asking.signal, patient: true }),
       );
-      if (answer.hits[place] === hit) {
+      if (answer.hits[rank] === hit) {
         draw(hit, told.get(hit.id));
       }
     } catch (error) {
       if (error.name !== "AbortError") {
         put(
           aside,
-          problem(error, () => show(place)),
+          problem(error, () => show(rank)),
         );
       }
     }
@@ -81,10 +81,10 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
 
   function draw(hit, why) {
     const query = {
-      src: question.source.shown ?? question.source.url,
-      name: question.source.name,
-      size: why?.sizes.query ?? question.source.size ?? answer.query.size,
-      box: question.box,
+      src: request.source.shown ?? request.source.url,
+      name: request.source.name,
+      size: why?.sizes.query ?? request.source.size ?? answer.query.size,
+      box: request.box,
     };
     const image = {
       src: fileOf(hit.id, 1280),
@@ -93,7 +93,7 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
       box: why?.box ?? hit.box,
       region: why?.region,
     };
-    const alignment = why && align(why, question.box);
+    const alignment = why && align(why, request.box);
     const focused = document.activeElement?.dataset.key;
     stage?.close();
     stage = makeStage({ query, image }, why, alignment);
@@ -103,10 +103,10 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
     put(
       aside,
       ...(why
-        ? sayFacts(hit, why, alignment)
+        ? formatFacts(hit, why, alignment)
         : [
             chance(hit.probability),
-            h("p", { class: "quiet" }, h("span", { class: "spinner inline" }), "Looking closer…"),
+            h("p", { class: "quiet" }, h("span", { class: "spinner inline" }), "Loading the evidence…"),
           ]),
     );
     setMode(mode);
@@ -119,15 +119,15 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
   function drawHead(hit) {
     put(
       head,
-      iconButton("previous", "Previous answer", () => show(place - 1), {
-        disabled: place === 0,
+      iconButton("previous", "Previous answer", () => show(rank - 1), {
+        disabled: rank === 0,
         data: { key: "previous" },
       }),
-      iconButton("next", "Next answer", () => show(place + 1), {
-        disabled: place === answer.hits.length - 1,
+      iconButton("next", "Next answer", () => show(rank + 1), {
+        disabled: rank === answer.hits.length - 1,
         data: { key: "next" },
       }),
-      h("h2", {}, h("span", { class: "quiet" }, `${place + 1} of ${answer.hits.length}`), " ", breakable(hit.id)),
+      h("h2", {}, h("span", { class: "quiet" }, `${rank + 1} of ${answer.hits.length}`), " ", breakable(hit.id)),
       button(
         [icon("similar"), h("span", {}, "Find similar")],
         () => {
@@ -152,7 +152,7 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
       min: 0,
       max: 100,
       value: 50,
-      "aria-label": "How much of the query is shown",
+      "aria-label": "Share of the query shown",
       on: { input: () => stage.setSwipe(Number(swipe.value)) },
     });
     const opacity = h("input", {
@@ -176,7 +176,7 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
       tools,
       h(
         "div",
-        { class: "segments", role: "group", "aria-label": "How the two are shown" },
+        { class: "segments", role: "group", "aria-label": "Comparison mode" },
         ...MODES.map(([name, words]) => button(words, () => setMode(name), { data: { mode: name, key: name } })),
       ),
       h("span", { class: "only-swipe" }, swipe),
@@ -188,7 +188,7 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
       ),
       h(
         "div",
-        { class: "row layers", role: "group", "aria-label": "What is drawn" },
+        { class: "row layers", role: "group", "aria-label": "Layers" },
         ...LAYERS.map(([name, words]) =>
           button(words, () => toggle(name), {
             class: "tool",
@@ -203,7 +203,7 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
         { class: "zoom" },
         iconButton("minus", "Zoom out", () => stage.zoomBy(1 / 1.5)),
         iconButton("plus", "Zoom in", () => stage.zoomBy(1.5)),
-        iconButton("fit", "Whole pictures", () => stage.fit()),
+        iconButton("fit", "Whole images", () => stage.fit()),
       ),
     );
   }
@@ -238,8 +238,8 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
     }
     const layer = LAYERS.find(([, , key]) => key === event.key.toLowerCase());
     const deeds = {
-      ArrowRight: () => place < answer.hits.length - 1 && show(place + 1),
-      ArrowLeft: () => place > 0 && show(place - 1),
+      ArrowRight: () => rank < answer.hits.length - 1 && show(rank + 1),
+      ArrowLeft: () => rank > 0 && show(rank - 1),
       b: () => setMode(mode === "blink" ? "side" : "blink"),
       "+": () => stage.zoomBy(1.5),
       "=": () => stage.zoomBy(1.5),
@@ -254,47 +254,47 @@ export function openWhy({ question, answer, place: first, findSimilar }) {
   }
 }
 
-function sayFacts(hit, why, alignment) {
+function formatFacts(hit, why, alignment) {
   const { match } = why;
   return [
     chance(why.probability),
     facts([
-      ["Where", why.box && sayBox(why.box)],
-      ["Box from", why.box && sayOrigin(why.located_by)],
+      ["Where", why.box && formatBox(why.box)],
+      ["Location", why.box && formatOrigin(why.located_by)],
       [
         "Matches",
         match &&
-          `${sayCount(match.inliers, "point")} of ${match.tentative} agree on one ${match.model === "fundamental" ? "pair of camera positions (fundamental matrix)" : "plane (homography)"}`,
+          `${formatCount(match.inliers, "point")} of ${match.tentative} agree on one ${match.model === "fundamental" ? "pair of camera positions (fundamental matrix)" : "plane (homography)"}`,
       ],
-      ["Region", why.region && sayBox(why.region)],
+      ["Region", why.region && formatBox(why.region)],
       ["Swipe, blink", alignment.words],
     ]),
     h(
       "section",
       {},
-      h("h3", {}, "What each stage said"),
-      facts(Object.entries(why.stages).map(([name, score]) => [sayName(name), sayScore(score)])),
+      h("h3", {}, "Scores by stage"),
+      facts(Object.entries(why.stages).map(([name, score]) => [formatName(name), formatScore(score)])),
     ),
     Object.keys(why.seconds).length > 0 &&
       h(
         "section",
         {},
         h("h3", {}, "Time"),
-        facts(Object.entries(why.seconds).map(([name, each]) => [sayName(name), sayTime(each)])),
+        facts(Object.entries(why.seconds).map(([name, each]) => [formatName(name), formatTime(each)])),
       ),
     (why.heat || why.query_heat) &&
       h(
         "figure",
         { class: "legend" },
         h("div", { class: "scale", "aria-hidden": "true" }),
-        h("figcaption", { class: "small quiet" }, "Heat: from what tells nothing, to what the two have in common"),
+        h("figcaption", { class: "small quiet" }, "Heat: dark = no match, bright = strong match"),
       ),
     Object.keys(hit.attributes).length > 0 &&
       h(
         "section",
         {},
         h("h3", {}, "About the image"),
-        facts(Object.entries(hit.attributes).map(([name, value]) => [name, sayValue(value)])),
+        facts(Object.entries(hit.attributes).map(([name, value]) => [name, formatValue(value)])),
       ),
   ];
 }

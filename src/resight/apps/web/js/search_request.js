@@ -1,15 +1,16 @@
-// What is looked for, as the page, its address and the API say it.
+// A search request, as the page, its address and the API represent it.
 //
-// A question is { source, box, where, near, k }. A source is a stored image { id } or a file { file, url }, both with
-// `name`, and `size` once it is known; `opaque` files are shown by the server's picture of them. A file cannot be part of an address: it is kept here while the page is open.
+// A request is { source, box, where, near, k }. A source is a stored image { id } or a file { file, url }, both with
+// `name`, and `size` once it is known; the browser cannot show `opaque` files, so that the server's thumbnail stands in.
+// An address cannot hold a file: this module keeps it while the page is open.
 
 import { address } from "./api.js";
 import { link } from "./router.js";
 import { collectionName } from "./session.js";
 
 const USUAL_COUNT = 10;
-let keptFile = null; // the source of the file that was given last
-let latest = null; // { question, link, answer } of the search made last, for the map and for coming back
+let keptFile = null; // the source of the last file
+let latest = null; // { request, link, answer } of the search made last, for the map and for coming back
 const SHOWABLE = new Set(["image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"]); // by every browser
 
 export function fromFile(file) {
@@ -35,7 +36,7 @@ export function fromStored(id) {
   };
 }
 
-export function readQuestion(params) {
+export function readRequest(params) {
   const id = params.get("id");
   const box = params.get("box")?.split(",").map(Number) ?? null;
   return {
@@ -47,7 +48,7 @@ export function readQuestion(params) {
   };
 }
 
-// The address of a question; a file leaves only its box and filters there.
+// The address of a request; a file leaves only its box and filters there.
 export function linkTo({ source, box, where, near, k }) {
   return link("search", [], {
     id: source?.id,
@@ -59,7 +60,7 @@ export function linkTo({ source, box, where, near, k }) {
   });
 }
 
-// The image that is asked with is among its own answers, so a stored one asks for one more.
+// A stored query is among its own answers, so it asks for one more.
 export function withoutItself(answer, { source }) {
   return {
     ...answer,
@@ -81,8 +82,8 @@ export function fieldsOf({ source, box, where, near, k }) {
   };
 }
 
-export function remember(question, answer) {
-  latest = { question, link: linkTo(question), answer };
+export function remember(request, answer) {
+  latest = { request, link: linkTo(request), answer };
 }
 
 export function remembered() {

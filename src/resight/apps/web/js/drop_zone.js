@@ -1,4 +1,4 @@
-// Images that are dropped or pasted anywhere on the page: what happens with them is for the view that is shown.
+// Images dropped or pasted anywhere on the page go to the current view.
 
 import { h, icon } from "./dom.js";
 

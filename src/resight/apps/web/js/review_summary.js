@@ -2,10 +2,10 @@
 
 import { get } from "./api.js";
 import { button, facts, h, icon, put } from "./dom.js";
-import { sayCount } from "./wording.js";
+import { formatCount } from "./format.js";
 
 export async function showEnd(root, { base, progress, undo, lookAgain }) {
-  const heading = h("h2", { tabindex: "-1" }, icon("check"), `You have looked at all ${sayCount(progress.total, "pair")}`);
+  const heading = h("h2", { tabindex: "-1" }, icon("check"), `You have reviewed all ${formatCount(progress.total, "pair")}`);
   const agreement = h("div", { class: "stack" });
   const skipped = progress.counts.skip ?? 0;
   put(root, h("section", { class: "panel stack review-end" },
@@ -13,7 +13,7 @@ export async function showEnd(root, { base, progress, undo, lookAgain }) {
     facts([["Same", progress.counts.same ?? 0], ["Different", progress.counts.different ?? 0], ["Unsure", progress.counts.unsure ?? 0], ["Skipped", skipped]].map(([name, count]) => [name, String(count)])),
     agreement,
     h("div", { class: "row" },
-      skipped > 0 && button(`Look at the ${sayCount(skipped, "skipped pair")} again`, lookAgain, { class: "tool main" }),
+      skipped > 0 && button(`Review the ${formatCount(skipped, "skipped pair")} again`, lookAgain, { class: "tool main" }),
       h("a", { class: "tool", href: `${base}/votes.csv`, download: "votes.csv" }, icon("export"), "All votes as CSV"),
       button(["Undo ", h("kbd", {}, "Z")], undo, { class: "tool plain" }))));
   heading.focus({ preventScroll: true });
@@ -23,7 +23,7 @@ export async function showEnd(root, { base, progress, undo, lookAgain }) {
 function showAgreement(root, { reviewers, two, pairs, fleiss }) {
   const names = Object.keys(reviewers);
   if (names.length < 2) {
-    return put(root, h("p", { class: "quiet" }, "Agreement is shown when a second reviewer has voted."));
+    return put(root, h("p", { class: "quiet" }, "Agreement is shown once a second reviewer has voted."));
   }
   return put(root,
     h("h3", {}, "Agreement"),
@@ -31,11 +31,11 @@ function showAgreement(root, { reviewers, two, pairs, fleiss }) {
       h("thead", {}, h("tr", {}, ["Reviewers", "Both voted on", "Agreed", "Cohen’s kappa"].map((words, at) => h("th", { scope: "col", class: at && "number" }, words)))),
       h("tbody", {}, ...two.map((row) => h("tr", {},
         h("th", { scope: "row" }, `${row.first} and ${row.second}`),
-        [row.pairs, row.agreed, sayKappa(row.kappa)].map((value) => h("td", { class: "number" }, String(value)))))))),
-    names.length > 2 && h("p", {}, `Fleiss’ kappa of all ${names.length} reviewers over ${sayCount(pairs, "pair")}: ${sayKappa(fleiss)}`),
-    h("p", { class: "quiet small" }, "1 is full agreement, 0 is what chance alone would give. Skipped pairs do not count; unsure is an answer like the others."));
+        [row.pairs, row.agreed, formatKappa(row.kappa)].map((value) => h("td", { class: "number" }, String(value)))))))),
+    names.length > 2 && h("p", {}, `Fleiss’ kappa of all ${names.length} reviewers over ${formatCount(pairs, "pair")}: ${formatKappa(fleiss)}`),
+    h("p", { class: "quiet small" }, "1 is full agreement, 0 is chance. Skipped pairs do not count; unsure counts like any other vote."));
 }
 
-function sayKappa(kappa) {
+function formatKappa(kappa) {
   return kappa === null ? "not defined" : kappa.toFixed(2);
 }

@@ -1,11 +1,11 @@
-// Images on their way into the collection: uploads in parcels, each a job whose progress the server sends.
+// Uploads to the collection in parcels; each is a job whose progress the server sends.
 
 import { form, get, post, remove } from "./api.js";
 import { button, h, put } from "./dom.js";
-import { announce, problem } from "./notes.js";
+import { announce, problem } from "./notifications.js";
 import { collectionName, refresh } from "./session.js";
 import { watchJob } from "./jobs.js";
-import { sayCount } from "./wording.js";
+import { formatCount } from "./format.js";
 
 const PARCEL_FILES = 20;
 const PARCEL_BYTES = 20e6; // below the server's limit of a request
@@ -23,7 +23,7 @@ export function uploads({ finished }) {
   async function add(files) {
     for (const parcel of parcels(files)) {
       const root = panel();
-      put(root, h("p", {}, h("span", { class: "spinner inline" }), `Sending ${sayCount(parcel.length, "file")}…`));
+      put(root, h("p", {}, h("span", { class: "spinner inline" }), `Sending ${formatCount(parcel.length, "file")}…`));
       try {
         const { job } = await post("/api/images", form({ images: parcel, collection: collectionName() }));
         follow(job, root);
@@ -49,7 +49,7 @@ export function uploads({ finished }) {
       draw(now, root);
       if (!["waiting", "running"].includes(now.state)) {
         stops.delete(stop);
-        announce(sayJob(now));
+        announce(formatJob(now));
         refresh();
         finished();
       }
@@ -65,7 +65,7 @@ export function uploads({ finished }) {
       h(
         "div",
         { class: "row between" },
-        h("strong", {}, sayJob(job)),
+        h("strong", {}, formatJob(job)),
         over
           ? button("Dismiss", () => root.remove(), { class: "tool plain" })
           : button("Cancel", () => remove(`/api/jobs/${encodeURIComponent(job.id)}`).catch(() => {}), {
@@ -78,7 +78,7 @@ export function uploads({ finished }) {
         h(
           "details",
           { open: over },
-          h("summary", {}, `${sayCount(job.skipped.length, "file")} not added`),
+          h("summary", {}, `${formatCount(job.skipped.length, "file")} not added`),
           h(
             "ul",
             { class: "skipped" },
@@ -89,19 +89,19 @@ export function uploads({ finished }) {
   }
 }
 
-function sayJob(job) {
+function formatJob(job) {
   if (job.state === "waiting") {
-    return `Waiting to add ${sayCount(job.total, "image")}`;
+    return `Waiting to add ${formatCount(job.total, "image")}`;
   }
   if (job.state === "running") {
-    return `Adding ${job.done} of ${sayCount(job.total, "image")}`;
+    return `Adding ${job.done} of ${formatCount(job.total, "image")}`;
   }
   const done = [
     [job.added, "added"],
     [job.updated, "updated"],
   ]
     .filter(([count]) => count)
-    .map(([count, words]) => `${sayCount(count, "image")} ${words}`)
+    .map(([count, words]) => `${formatCount(count, "image")} ${words}`)
     .join(", ");
   return {
     done: done || "Nothing new",

@@ -1,7 +1,7 @@
-// What the page says by itself: short messages, errors with their fix, the banner for a server that is away.
+// Messages of the page: short messages, errors with their fix, the banner for a server that is away.
 
 import { button, facts, h, icon, put } from "./dom.js";
-import { watch } from "./watchers.js";
+import { watch } from "./events.js";
 
 const SHOWN_FOR = 5000; // milliseconds
 const corner = document.getElementById("notes");
@@ -38,7 +38,7 @@ export function note(words, action = null) {
 export function problem(error, again = null) {
   const told = error.problem
     ? error
-    : { problem: "Something went wrong in this page", actual: String(error), fix: "Reload the page" };
+    : { problem: "Something went wrong on this page", actual: String(error), fix: "Reload the page" };
   return h(
     "section",
     { class: "problem", role: "alert" },
@@ -65,7 +65,7 @@ export function watchServer() {
     banner.classList.toggle("calm", calm);
   };
   watch("offline", (away) =>
-    show(away ? "The server does not answer. This page goes on by itself as soon as it does." : "", false),
+    show(away ? "The server does not answer. Reconnecting automatically …" : "", false),
   );
   watch("waiting", (left) => show(left ? `The server is busy: trying again in ${left} s` : "", true));
 }

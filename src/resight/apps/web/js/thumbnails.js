@@ -1,4 +1,4 @@
-// Pictures of the collection with boxes drawn on them.
+// Thumbnails of stored images, with boxes drawn on them.
 
 import { address } from "./api.js";
 import { h, svg } from "./dom.js";

@@ -1,4 +1,4 @@
-// Small news between modules that do not know each other: tell("offline", true), watch("offline", show).
+// Events between modules that do not import each other: emit("offline", true), watch("offline", show).
 
 const watchers = new Map();
 
@@ -8,7 +8,7 @@ export function watch(topic, react) {
   return () => those.delete(react);
 }
 
-export function tell(topic, value) {
+export function emit(topic, value) {
   for (const react of watchers.get(topic) ?? []) {
     react(value);
   }

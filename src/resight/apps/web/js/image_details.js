@@ -4,11 +4,11 @@ import { form, put as send } from "./api.js";
 import { openDialog } from "./dialog.js";
 import { button, facts, h, icon, iconButton, put } from "./dom.js";
 import { jobEnds } from "./jobs.js";
-import { note, problem } from "./notes.js";
-import { fileOf, picture } from "./pictures.js";
+import { note, problem } from "./notifications.js";
+import { fileOf, picture } from "./thumbnails.js";
 import { link } from "./router.js";
 import { collectionName } from "./session.js";
-import { sayBytes } from "./wording.js";
+import { formatBytes } from "./format.js";
 
 // changed() runs after attributes were stored; remove() asks, deletes and says whether it did.
 export function openRecord(record, { writable, changed, remove }) {
@@ -46,7 +46,7 @@ export function openRecord(record, { writable, changed, remove }) {
     ),
     facts([
       ["Size", `${width} × ${height} px`],
-      ["File", sayBytes(record.bytes)],
+      ["File", formatBytes(record.bytes)],
       ["Path", record.path],
       ["SHA-256", record.sha256],
     ]),
@@ -114,7 +114,7 @@ function attributeEditor(record, writable, changed) {
   );
 }
 
-// A value that nobody has touched stays what it was: "007" is no number, and a text may have several lines.
+// An unedited value stays as it was: "007" is not a number, and a text may have several lines.
 function attributeRow(name, value) {
   const text = String(value);
   const title = h("input", { value: name, "aria-label": "Name", placeholder: "name", required: true });

@@ -1,15 +1,15 @@
-// The list of answers: candidates first, then the verified answers in the same cards, which glide to their new places.
+// The list of answers: the shortlist first, then the verified answers in the same cards, which move to their ranks.
 
 import { breakable, button, facts, h, icon, put } from "./dom.js";
-import { empty } from "./notes.js";
-import { fileOf, picture } from "./pictures.js";
+import { empty } from "./notifications.js";
+import { fileOf, picture } from "./thumbnails.js";
 import { isTyping } from "./shortcuts.js";
-import { isLikely, sayChance, sayCount, sayName, sayOrigin, sayTime, sayVerdict } from "./wording.js";
+import { isLikely, formatChance, formatCount, formatName, formatOrigin, formatTime, formatVerdict } from "./format.js";
 
 const GLIDE = { duration: 420, easing: "cubic-bezier(.2, .7, .2, 1)" };
 const PLACEHOLDERS = 6;
 
-// explain(answer, place) opens the explanation of an answer; findSimilar(id) searches with it.
+// explain(answer, rank) opens the explanation of an answer; findSimilar(id) searches with it.
 export function answerList({ explain, findSimilar }) {
   const element = h("div", { class: "answer-list", tabindex: "-1" });
   const cards = new Map(); // id → its card, kept from the shortlist to the answer
@@ -40,12 +40,12 @@ export function answerList({ explain, findSimilar }) {
     );
   }
 
-  // Gives the numbers of likely and unlikely answers.
+  // Returns the numbers of likely and unlikely answers.
   function show(answer, verified) {
     const places = new Map([...cards].map(([id, card]) => [id, card.getBoundingClientRect()]));
     const focused = document.activeElement?.closest?.(".card")?.dataset.id;
-    const all = answer.hits.map((hit, place) => cardOf(hit, place, answer, verified));
-    const likely = all.filter((_, place) => isLikely(answer.hits[place].probability));
+    const all = answer.hits.map((hit, rank) => cardOf(hit, rank, answer, verified));
+    const likely = all.filter((_, rank) => isLikely(answer.hits[rank].probability));
     const unlikely = all.filter((card) => !likely.includes(card));
     put(
       element,
@@ -60,14 +60,14 @@ export function answerList({ explain, findSimilar }) {
     return { likely: likely.length, unlikely: unlikely.length };
   }
 
-  function cardOf(hit, place, answer, verified) {
+  function cardOf(hit, rank, answer, verified) {
     const card = cards.get(hit.id) ?? h("li", { class: "card", data: { id: hit.id } });
     cards.set(hit.id, card);
     card.classList.toggle("likely", verified && isLikely(hit.probability));
-    const kept = card.querySelector(".mat img"); // the picture has loaded already: it is not asked for again
+    const kept = card.querySelector(".mat img"); // reuse the loaded image
     const view = picture({ src: kept?.src ?? fileOf(hit.id, 640), size: hit.size, alt: "", box: hit.box });
     const words = verified
-      ? `${hit.id}: ${sayChance(hit.probability)}, ${sayVerdict(hit.probability)}. Explain`
+      ? `${hit.id}: ${formatChance(hit.probability)}, ${formatVerdict(hit.probability)}. Explain`
       : `${hit.id}, not verified yet`;
     put(
       card,
@@ -78,7 +78,7 @@ export function answerList({ explain, findSimilar }) {
           class: "mat card-open",
           "aria-label": words,
           disabled: !verified,
-          on: { click: () => explain(answer, place) },
+          on: { click: () => explain(answer, rank) },
         },
         view,
       ),
@@ -89,12 +89,12 @@ export function answerList({ explain, findSimilar }) {
           ? chance(hit.probability)
           : h("div", { class: "chance" }, h("div", { class: "skeleton line big" }), h("span", {}, "not verified yet")),
         h("h3", {}, breakable(hit.id)),
-        verified && hit.box && h("p", { class: "small quiet located" }, `Box: ${sayOrigin(hit.located_by)}`),
+        verified && hit.box && h("p", { class: "small quiet located" }, `Location: ${formatOrigin(hit.located_by)}`),
         verified &&
           h(
             "div",
             { class: "row card-tools" },
-            button([icon("why"), "Why"], () => explain(answer, place), {
+            button([icon("why"), "Why"], () => explain(answer, rank), {
               class: "tool plain",
               "aria-label": `Why ${hit.id}`,
             }),
@@ -132,8 +132,8 @@ export function chance(probability) {
   return h(
     "div",
     { class: `chance ${isLikely(probability) ? "likely" : ""}` },
-    h("strong", {}, sayChance(probability)),
-    h("span", {}, sayVerdict(probability)),
+    h("strong", {}, formatChance(probability)),
+    h("span", {}, formatVerdict(probability)),
     probability !== null && h("span", { class: "bar", "aria-hidden": "true" }, level),
   );
 }
@@ -143,8 +143,8 @@ function groups(answer, likely, unlikely) {
     return [
       empty(
         "filter",
-        "Nothing to look through",
-        "No image of the collection passes the filters. Take one away and search again.",
+        "No images to search",
+        "No image matches the filters. Remove a filter and try again.",
       ),
     ];
   }
@@ -152,8 +152,8 @@ function groups(answer, likely, unlikely) {
     ? h("ol", { class: "cards", "aria-label": "Likely answers" }, ...likely)
     : empty(
         "search",
-        "Nothing here is likely to be the same thing",
-        "What comes closest is below. A box around the thing, or another picture of it, may help.",
+        "No likely match",
+        "The closest images are below. Mark the object with a box, or try another photo of it.",
       );
   return [
     found,
@@ -165,7 +165,7 @@ function groups(answer, likely, unlikely) {
           "h2",
           {},
           "Unlikely ",
-          h("span", { class: "quiet" }, `${sayCount(unlikely.length, "image")} that came closest next`),
+          h("span", { class: "quiet" }, `${unlikely.length.toLocaleString("en-GB")} closest other ${unlikely.length === 1 ? "image" : "images"}`),
         ),
         h("ol", { class: "cards small-cards", "aria-label": "Unlikely answers" }, ...unlikely),
       ),
@@ -176,7 +176,7 @@ function positionLine({ position }) {
   if (!position?.known) {
     return null;
   }
-  const words = `Taken at ${position.lat.toFixed(5)}, ${position.lon.toFixed(5)}, within ${Math.round(position.metres)} m (${sayChance(position.probability)})`;
+  const words = `Taken at ${position.lat.toFixed(5)}, ${position.lon.toFixed(5)}, within ${Math.round(position.metres)} m (${formatChance(position.probability)})`;
   return h("p", { class: "position-line" }, icon("place"), h("span", {}, words), h("a", { href: "#/map" }, "Map"));
 }
 
@@ -186,9 +186,9 @@ function about(answer) {
   return h(
     "details",
     { class: "about-answer" },
-    h("summary", {}, `Searched ${sayCount(answer.images, "image")} in ${sayTime(total)}`),
+    h("summary", {}, `Searched ${formatCount(answer.images, "image")} in ${formatTime(total)}`),
     facts([
-      ...seconds.map(([stage, each]) => [sayName(stage), sayTime(each)]),
+      ...seconds.map(([stage, each]) => [formatName(stage), formatTime(each)]),
       ["proof", answer.proof],
       ["version", String(answer.version)],
     ]),
