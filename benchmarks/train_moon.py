@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from train_moon_parts import crops
 
-from resight import evaluate
+import resight
 from resight import recipe as recipes
 from resight.encode.feature_cache import FeatureCache
-from resight.evaluate.evaluate import run
+from resight.evaluate import judge
 from resight.evaluate.statistics.tests import paired_interval, randomisation_test
 from resight.train.fit_head import Check, Settings
 from resight.train.train_head import train_head
@@ -94,7 +94,7 @@ def train(given: argparse.Namespace) -> None:
         given.folder / "train",
         given.folder / "trained",
         build(*ENCODERS[base]),
-        judge=evaluate.judge,
+        judge=judge,
         interval=paired_interval,
         chance=randomisation_test,
         settings=Settings(minutes=given.minutes),
@@ -137,8 +137,8 @@ def build(encoder: Choice, descriptor: Choice) -> Recipe:
 def measure(recipe: Recipe, manifest: Path, cache: FeatureCache | None) -> dict[str, dict[str, float]]:
     """Metric → query → value."""
     table = {**recipes.to_table(recipe), "data": "manifest", "metrics": ["ap", "recall@1"]}
-    judged = run(recipes.parse(table), manifest, cache=cache).judged
-    return {name: {query.query_id: query.values[name] for query in judged} for name in ("ap", "recall@1")}
+    (row,) = resight.evaluate(recipes.parse(table), manifest, cache=cache).rows
+    return {name: row.summary.values(name) for name in ("ap", "recall@1")}
 
 
 def group(values: Mapping[str, float]) -> np.ndarray:

@@ -101,7 +101,7 @@ def test_fine_tuning_trains_the_backbone_and_then_the_head(photos: Path, tmp_pat
 
 def test_a_recipe_without_training_is_refused(photos: Path, tmp_path: Path):
     ran = run("train", "sift", "--data", photos, "--out", tmp_path)
-    assert ran.code == 2 and "does not say how to train" in ran.err
+    assert ran.code == 2 and "has no training settings" in ran.err
 
 
 def test_an_audit_is_obeyed(photos: Path, tmp_path: Path):
@@ -134,7 +134,7 @@ def test_an_audit_of_folders_in_folders_is_obeyed(tmp_path: Path):
 def test_a_folder_with_too_few_things_keeps_the_encoder_as_it_is(photos: Path):
     """Nobody has said where the result goes: beside the photos."""
     report = run("train", "--folder", photos, "--encoder", "sift_vlad", "--json").answer
-    assert not report["kept"] and "too few things" in report["verdict"]
+    assert not report["kept"] and "Too few objects" in report["verdict"]
     assert report["recipe"] == f"{photos}.trained/recipe.toml" and Path(report["recipe"]).is_file()
 
 

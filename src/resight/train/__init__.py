@@ -1,6 +1,6 @@
-"""Networks that are learnt from known pairs or classes; search reads what they learn from files.
+"""Networks that are trained on known classes or pairs; the result is a file that the encoder or a reranker reads.
 
-run.py          a recipe and its data → a trained network: examples, sampling, loading, loop, validation
-own_folder.py   photos of one's own → a light head over a frozen encoder
-local_reranker.py   known pairs of token rows → the transformer that reranks
+train_network.py            a recipe and its data → a trained network: examples, sampling, loading, loop, validation
+train_head.py               your own photos → a light head over a frozen encoder
+fit_pair_transformer.py     known pairs of token rows → the weights of the reranker pair_transformer (Python only)
 """

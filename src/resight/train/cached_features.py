@@ -1,7 +1,7 @@
-"""What a frozen encoder says of the images of things: encoded once, kept in memory for training.
+"""Features of a frozen encoder for training: the images of instances in, CachedFeatures in memory out.
 
-In: things, an encoder and which of its branches. Out: FrozenRows. What cannot be read, has no rows or rows that are not
-finite is listed and left out. With a feature cache, a second training on the same images encodes nothing.
+Every image is encoded once. Images that cannot be read, have no rows, or have rows that are not finite are listed and
+left out. With a feature cache on disk, a second training on the same images encodes nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,25 +17,25 @@ from resight.encode.encoder import Encoder, encode_stored
 from resight.encode.extract import Encoded, extract
 from resight.encode.transforms.whiten import require_floats
 from resight.errors import InputError
-from resight.train.instances import Thing
+from resight.train.instances import Instance
 from resight.types import FloatArray, ImageRef, IntArray, Skipped
 
 Progress = Callable[[int, int], None]
-MOST_BYTES = 8_000_000_000  # of rows that are kept in memory
+MOST_BYTES = 8_000_000_000  # of rows in memory
 
 
 @dataclass(frozen=True)
-class FrozenRows:
+class CachedFeatures:
     ids: tuple[str, ...]  # n images
-    labels: IntArray  # [n] the number of the thing that each shows; `choose` needs them in order
-    vectors: NDArray[np.floating]  # [m, D] of all images, one after the other
+    labels: IntArray  # [n] the number of each image's instance; `choose` needs them sorted
+    vectors: NDArray[np.floating]  # [m, D] rows of all images, in order
     offsets: IntArray  # [n + 1] the rows of image i are offsets[i]:offsets[i + 1]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, images: Sequence[int] | IntArray) -> tuple[Tensor, Tensor]:
-        """Rows [B, K, D] of some images, and which of them there are [B, K]."""
+        """Rows [B, K, D] of some images, padded with zeros, and the mask [B, K] of real rows."""
         longest = max(int(np.diff(self.offsets)[images].max()), 1)
         rows = np.zeros((len(images), longest, self.vectors.shape[1]), np.float32)
         mask = np.zeros((len(images), longest), bool)
@@ -46,52 +46,52 @@ class FrozenRows:
         return torch.from_numpy(rows), torch.from_numpy(mask)
 
     def group(self) -> list[IntArray]:
-        """For each thing that has two images or more, their numbers."""
+        """The numbers of the images of each instance with two or more."""
         found = [np.flatnonzero(self.labels == label) for label in np.unique(self.labels)]
         return [images for images in found if len(images) > 1]
 
     def sample(self, most: int, generator: np.random.Generator) -> FloatArray:
-        """Some rows [at most `most`, D] of all."""
+        """A random sample of at most `most` rows [n, D]."""
         chosen = generator.permutation(len(self.vectors))[:most]
         return np.asarray(self.vectors[np.sort(chosen)], np.float32)
 
 
-def encode_things(
-    things: Sequence[Thing], encoder: Encoder, branch: int, progress: Progress | None = None
-) -> tuple[FrozenRows, tuple[Skipped, ...]]:
-    """The rows of all images of all things; `labels` count the things in the order in which they are given."""
+def encode_instances(
+    instances: Sequence[Instance], encoder: Encoder, branch: int, progress: Progress | None = None
+) -> tuple[CachedFeatures, tuple[Skipped, ...]]:
+    """Encode all images of all instances; `labels` number the instances in the order given."""
     skipped: list[Skipped] = []
     ids: list[str] = []
     labels: list[int] = []
     rows: list[NDArray[np.float16]] = []
     held = 0
-    thing_of = {ref.id: number for number, thing in enumerate(things) for ref in thing.images}
+    instance_of = {ref.id: number for number, instance in enumerate(instances) for ref in instance.images}
 
     def keep(batch: list[Encoded]) -> None:
         for picture, described in batch:
             require_floats(described[branch])
             vectors = described[branch].vectors
             if not len(vectors) or not np.isfinite(vectors).all():
-                reason = "its rows are not finite" if len(vectors) else "nothing that could be found again in it"
+                reason = "its rows are not finite" if len(vectors) else "it has no features"
                 skipped.append(Skipped(str(picture.ref.path), reason))
                 continue
             ids.append(picture.ref.id)
-            labels.append(thing_of[picture.ref.id])
+            labels.append(instance_of[picture.ref.id])
             rows.append(np.asarray(vectors, np.float16))
             nonlocal held
             held += rows[-1].nbytes
         if held > MOST_BYTES:
             raise InputError(
-                "these images have more rows than are kept in memory for training",
-                expected=f"at most {MOST_BYTES / 1e9:g} GB of them",
-                actual=f"{held / 1e9:.1f} GB after {len(ids):,} of {len(thing_of):,} images",
-                fix="take a descriptor with fewer rows (aggregated, pooled), or a part of the things",
+                "the features of these images take too much memory for training",
+                expected=f"at most {MOST_BYTES / 1e9:g} GB",
+                actual=f"{held / 1e9:.1f} GB after {len(ids):,} of {len(instance_of):,} images",
+                fix="use a descriptor with fewer rows (aggregated, pooled), or fewer images",
             )
         if progress:
-            progress(len(ids) + len(skipped), len(thing_of))
+            progress(len(ids) + len(skipped), len(instance_of))
 
     extract(
-        list_images(things),
+        list_images(instances),
         lambda ref: read_picture(ref, encoder),
         lambda pictures: encode_stored(pictures, encoder),
         keep,
@@ -100,17 +100,17 @@ def encode_things(
     )
     counts = [len(one) for one in rows]
     vectors = np.concatenate(rows) if rows else np.zeros((0, 1), np.float16)
-    return FrozenRows(tuple(ids), np.array(labels, np.int64), vectors, np.cumsum([0, *counts])), tuple(skipped)
+    return CachedFeatures(tuple(ids), np.array(labels, np.int64), vectors, np.cumsum([0, *counts])), tuple(skipped)
 
 
-def choose(rows: FrozenRows, things: range) -> FrozenRows:
-    """The images of some things, which have numbers in a row; the vectors are not copied."""
-    first, last = np.searchsorted(rows.labels, [things.start, things.stop])
+def choose(rows: CachedFeatures, instances: range) -> CachedFeatures:
+    """The images of consecutive instances; the vectors are not copied."""
+    first, last = np.searchsorted(rows.labels, [instances.start, instances.stop])
     low, high = rows.offsets[first], rows.offsets[last]
-    return FrozenRows(
+    return CachedFeatures(
         rows.ids[first:last], rows.labels[first:last], rows.vectors[low:high], rows.offsets[first : last + 1] - low
     )
 
 
-def list_images(things: Sequence[Thing]) -> Iterator[ImageRef]:
-    return (ref for thing in things for ref in thing.images)
+def list_images(instances: Sequence[Instance]) -> Iterator[ImageRef]:
+    return (ref for instance in instances for ref in instance.images)

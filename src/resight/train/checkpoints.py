@@ -1,14 +1,13 @@
-"""Where a training stands, as one file that it can go on from: tensors, and in the header of the file the rest as JSON.
+"""Checkpoints of a training (`save`, `load`), and whether a training may resume from one (`check_resume`).
 
-One file, because two that are renamed one after the other may not fit each other after a crash. Tensors: weights
-(`network.`), the loss' own (`loss.`), their moving average (`average.`), the state of the optimiser (`optimizer.`,
-by number of the parameter) and torch's random state of every process (`random.`). The schedule and the order of images
-follow from the number of the step. Written under another name and then renamed: a full disk leaves the last one whole.
+A checkpoint is one safetensors file with the tensors and, in its header, the rest as JSON. One file, because after a
+crash two files might not match. The tensors are the weights (`network.`), the loss's own (`loss.`), the moving average
+(`average.`), the state of the optimiser (`optimizer.`, by number of the parameter) and torch's random state of every
+process (`random.`). The learning rate and the order of images follow from the step. The file is written under another
+name, then renamed: a full disk leaves the previous checkpoint intact.
 
-Whether a training may go on from a checkpoint. In: how it was begun, and what is asked for now. Out: what changed.
-
-Images, processes, network and most settings have to be the same. Those that help after a loss that was not a number may
-change; that is noted, as the result is then no longer that of one recipe.
+To resume, images, processes, network and most settings must be the same. The settings that help after a loss that was
+not a number (NOTED) may change; the report lists the change, as the result then no longer follows from one recipe.
 """
 
 import dataclasses
@@ -28,36 +27,38 @@ from resight.files.atomic import write_atomic
 
 KEY = "training"
 FORMAT = 1
+FREE = ("workers", "save_every", "patience", "audit", "unreadable")
+NOTED = ("rate", "clip", "precision")
 Tensors = dict[str, Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a training has come."""
+    """The state of a training, apart from its tensors."""
 
-    step: int = 0  # steps that are done
-    epoch: int = 0  # the one that comes next, or is being run
-    batch: int = 0  # of that epoch, the one that comes next
-    best: float | None = None  # validation so far
+    step: int = 0  # steps done
+    epoch: int = 0  # the current or next one
+    batch: int = 0  # the next one of that epoch
+    best: float | None = None  # best validation so far
     best_epoch: int | None = None
     unreadable: tuple[str, ...] = ()  # ids
     unreadable_held_out: tuple[str, ...] = ()  # ids
     finished: bool = False
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that it was started with
-    changes: tuple[str, ...] = ()  # of settings when it was resumed, in words
-    network: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what it looks like, and its first weights
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # at the start
+    changes: tuple[str, ...] = ()  # of settings on resume, in words
+    network: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # its design and first weights
     data: str = ""  # fingerprint of the images and their classes
-    scale: float | None = None  # of the gradients, with fp16
-    growth: int | None = None  # steps since that scale last changed
-    skipped: int = 0  # steps that were left out, as gradients did not fit into fp16
+    scale: float | None = None  # of gradients, with fp16
+    growth: int | None = None  # steps since the last change of that scale
+    skipped: int = 0  # steps left out because gradients overflowed fp16
     processes: int = 1
 
 
 def save(path: Path, progress: Progress, tensors: Tensors) -> None:
     header = {KEY: json.dumps({"format": FORMAT, **dataclasses.asdict(progress)}, default=str)}
-    kept = "; the last checkpoint is whole" if path.exists() else ""
+    kept = "; the last checkpoint is intact" if path.exists() else ""
     problem = f"cannot save the training at step {progress.step}{kept}"
-    with write_atomic(path, problem, "make room or choose another place, then go on with --resume") as temporary:
+    with write_atomic(path, problem, "free disk space, then continue with --resume") as temporary:
         save_tensors(tensors, temporary, header)
 
 
@@ -65,18 +66,38 @@ def load(path: Path) -> tuple[Progress, Tensors]:
     try:
         with safe_open(path, framework="pt") as opened:
             header = json.loads((opened.metadata() or {})[KEY])
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - it is no dictionary
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dictionary
     except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
         raise InputError(
-            f"{path} is no checkpoint",
-            expected="a file that `resight train` has written",
+            f"{path} is not a checkpoint",
+            expected="a file that `resight train` wrote",
             actual=str(error),
             fix="start again without --resume, in another folder",
         ) from error
     if header.pop("format") != FORMAT:
-        raise InputError(f"{path} is of another version", expected=f"format {FORMAT}", fix="start again")
+        raise InputError(f"{path} has another format version", expected=f"format {FORMAT}", fix="start again")
     lists = {key: tuple(value) for key, value in header.items() if isinstance(value, list)}
     return Progress(**{**header, **lists}), tensors
+
+
+def check_resume(found: Progress, wanted: Progress, path: Path) -> tuple[str, ...]:
+    """Compare a checkpoint with the training to resume: return allowed changes in words, refuse others."""
+    then, now = _list_facts(found), _list_facts(wanted)
+    if not found.network:  # written by a version that did not store it
+        now = {key: value for key, value in now.items() if not key.startswith("encoder.")}
+    changed = [key for key in now if then.get(key) != now[key]]
+    refused = [key for key in changed if key not in (*FREE, *NOTED)]
+    if refused:
+        raise InputError(
+            f"{path} belongs to another training",
+            expected=", ".join(f"{key} = {then.get(key)}" for key in refused),
+            actual=", ".join(f"{key} = {now[key]}" for key in refused),
+            fix="give the same recipe, data and --processes as before (rate, clip and precision may change), "
+            "or start again in another --out",
+        )
+    if found.finished:
+        return ()
+    return tuple(f"{key} = {now[key]} after step {found.step}, {then[key]} before" for key in changed if key in NOTED)
 
 
 def save_weights(path: Path, network: nn.Module) -> None:
@@ -104,12 +125,8 @@ def restore_module(module: nn.Module, tensors: Tensors, prefix: str) -> None:
         ) from error
 
 
-def take(tensors: Tensors, prefix: str) -> Tensors:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
 def collect_optimizer(optimizer: torch.optim.Optimizer) -> Tensors:
-    """Its tensors alone; rates come from the schedule, and what else it holds from the settings."""
+    """Its tensors only; rates follow from the step and all else from the settings."""
     return {
         f"optimizer.{number}.{key}": value.detach().cpu().contiguous()
         for number, state in optimizer.state_dict()["state"].items()
@@ -126,28 +143,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-FREE = ("workers", "save_every", "patience", "audit", "unreadable")
-NOTED = ("rate", "clip", "precision")
-
-
-def compare(found: Progress, asked: Progress, path: Path) -> tuple[str, ...]:
-    """What has changed, in words; refuses to go on with something else than what was begun."""
-    then, now = _list_facts(found), _list_facts(asked)
-    if not found.network:  # of a version that did not keep it
-        now = {key: value for key, value in now.items() if not key.startswith("encoder.")}
-    changed = [key for key in now if then.get(key) != now[key]]
-    refused = [key for key in changed if key not in (*FREE, *NOTED)]
-    if refused:
-        raise InputError(
-            f"{path} belongs to another training",
-            expected=", ".join(f"{key} = {then.get(key)}" for key in refused),
-            actual=", ".join(f"{key} = {now[key]}" for key in refused),
-            fix="give the same recipe, data and --processes as before (rate, clip and precision may change), "
-            "or start again in another --out",
-        )
-    if found.finished:
-        return ()
-    return tuple(f"{key} = {now[key]} after step {found.step}, {then[key]} before" for key in changed if key in NOTED)
+def take(tensors: Tensors, prefix: str) -> Tensors:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _list_facts(progress: Progress) -> dict[str, Any]:

@@ -1,11 +1,10 @@
-"""A data set's labelled images → those that are trained on, and those of other classes that are only validated on.
+"""Training examples: the labelled images of a data set in, those to train on and those to validate on out.
 
 The label is the attribute `label`; images without one are left out and counted. No class is in both parts.
 
-The width and height of every training image, from the headers of their files, for group-size sampling.
-
-In: references. Out: sizes [n, 2], upright as EXIF says, of the box where a reference has one. They are kept in a file,
-as reading a million headers takes a while. A file that cannot be opened counts as square: who loads it will tell.
+`read_sizes` gives the width and height of every image for group-size sampling: upright as EXIF demands, of the box if a
+reference has one. It reads only file headers, and stores the sizes in a file, as a million headers take a while. A file
+that cannot be opened counts as square; loading it reports the error.
 """
 
 import json
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
@@ -25,12 +24,14 @@ from resight.train.train_config import Settings
 from resight.types import Dataset, ImageRef, IntArray
 
 SHOWN = 5  # names in a message
+SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
+SQUARE = (1, 1)
 
 
 @dataclass(frozen=True)
 class Examples:
     refs: tuple[ImageRef, ...]
-    labels: tuple[str, ...]  # of each
+    labels: tuple[str, ...]  # one per image
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -45,25 +46,25 @@ class Parts:
 
 
 def choose_examples(dataset: Dataset, settings: Settings, left_out: Collection[str] = ()) -> Parts:
-    """`left_out` are classes that must not be trained on."""
+    """Split the database into training and validation; `left_out` are classes that must not be trained on."""
     labelled = [(ref, str(ref.attributes["label"])) for ref in dataset.database if "label" in ref.attributes]
     kept = [(ref, label) for ref, label in labelled if label not in left_out]
     notes = [
-        _say(len(dataset.database) - len(labelled), "image", "without a label left out"),
-        _say(len(labelled) - len(kept), "image", "of classes that overlap with the evaluation set left out"),
+        _note(len(dataset.database) - len(labelled), "image", "without a label left out"),
+        _note(len(labelled) - len(kept), "image", "of classes that overlap with the evaluation set left out"),
     ]
     counts = Counter(label for _, label in kept)
     single = sorted(label for label, count in counts.items() if count == 1)
     if single and settings.single == "refuse":
         raise InputError(
             f"{len(single):,} of {len(counts):,} classes of {dataset.name} have one image",
-            expected="two images or more of each class: one alone teaches nothing of what stays the same",
+            expected="two images or more per class, since one alone cannot show what stays the same",
             actual=", ".join(single[:SHOWN]) + (" …" if len(single) > SHOWN else ""),
-            fix="add images, or set train.single=leave_out (or keep, for losses with centres)",
+            fix="add images, or set train.single=leave_out (or keep, for losses with class centres)",
         )
     if single and settings.single == "leave_out":
         kept = [(ref, label) for ref, label in kept if counts[label] > 1]
-        notes.append(_say(len(single), "class", "with one image left out"))
+        notes.append(_note(len(single), "class", "with one image left out"))
     validated = hold_out([label for _, label in kept], settings)
     parts = Parts(
         _gather(kept, lambda label: label not in validated),
@@ -81,12 +82,12 @@ def choose_examples(dataset: Dataset, settings: Settings, left_out: Collection[s
 
 
 def hold_out(labels: Sequence[str], settings: Settings) -> frozenset[str]:
-    """Classes for validation, by chance: a share of those with two images or more, as far as the images allow."""
+    """Draw classes for validation: a share of those with two images or more, up to `held_out_images`."""
     counts = Counter(labels)
     able = sorted(label for label, count in counts.items() if count > 1)
     wanted = min(round(settings.held_out * len(counts)), len(able))
     if settings.held_out > 0 and len(counts) > 3:
-        wanted = max(wanted, min(2, len(able)))  # with one class everything found is right
+        wanted = max(wanted, min(2, len(able)))  # with one class every answer is right
     order = np.random.default_rng([settings.seed, len(able)]).permutation(len(able))
     chosen: list[str] = []
     images = 0
@@ -98,22 +99,8 @@ def hold_out(labels: Sequence[str], settings: Settings) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def _gather(kept: Sequence[tuple[ImageRef, str]], wanted: Callable[[str], bool]) -> Examples:
-    chosen = [(ref, label) for ref, label in kept if wanted(label)]
-    return Examples(tuple(ref for ref, _ in chosen), tuple(label for _, label in chosen))
-
-
-def _say(count: int, noun: str, words: str) -> str:
-    plural = {"image": "images", "class": "classes"}[noun]
-    return f"{count:,} {noun if count == 1 else plural} {words}" if count else ""
-
-
-ORIENTATION, SIDEWAYS = 0x0112, (5, 6, 7, 8)
-SQUARE = (1, 1)
-
-
 def read_sizes(refs: Sequence[ImageRef], file: Path, progress: Callable[[int, int], None] | None = None) -> IntArray:
-    """`file` holds what was found before, by id, and is written when something was added."""
+    """Sizes [n, 2]. `file` holds known sizes by id; it is written again if some were missing."""
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     missing = [ref for ref in refs if ref.id not in known]
     found = dict(known)
@@ -134,6 +121,16 @@ def read_size(ref: ImageRef) -> tuple[int, int]:
     try:
         with warnings.catch_warnings(action="ignore"), open_file(ref.path) as opened, Image.open(opened) as image:
             width, height = image.size
-            return (height, width) if image.getexif().get(ORIENTATION) in SIDEWAYS else (width, height)
+            return (height, width) if image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS else (width, height)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return SQUARE
+
+
+def _gather(kept: Sequence[tuple[ImageRef, str]], wanted: Callable[[str], bool]) -> Examples:
+    chosen = [(ref, label) for ref, label in kept if wanted(label)]
+    return Examples(tuple(ref for ref, _ in chosen), tuple(label for _, label in chosen))
+
+
+def _note(count: int, noun: str, words: str) -> str:
+    plural = {"image": "images", "class": "classes"}[noun]
+    return f"{count:,} {noun if count == 1 else plural} {words}" if count else ""

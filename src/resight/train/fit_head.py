@@ -1,15 +1,13 @@
-"""Contrast through late interaction: which image of a batch shows the same thing?
+"""Fit a head: a head and the cached features of instances in, the arrays of the best head out (`fit`).
+
+A batch is one random pair of images from each of some instances; every other image in it is a negative. The loss is
+contrastive over late interaction:
 
     s(q, x) = (1/|q|) Σ_i max_j ⟨q_i, x_j⟩        loss = cross-entropy of softmax(s / temperature), both ways
 
-Row b of the one side and row b of the other show the same thing, all other rows are wrong answers. With one row an
-image, s is the cosine, and this is the contrastive loss of CLIP and SimCLR.
-
-A head and the frozen rows of things in, the arrays of the best trained head out.
-
-A batch is one pair of images of each of some things, by chance; every other image in it is a wrong answer. Every so
-often `validate` says how good the head is on things that it is not trained on: the best one is kept, and training ends
-when nothing better came for a while, when the time is over, or when the loss is no number any more.
+With one row per image, s is the cosine, and this is the contrastive loss of CLIP and SimCLR. `validate` scores the head
+on other instances at regular steps. Fitting ends after all steps, without a better score for a while, when the time is
+over, or if the loss is not a number; the best head is returned.
 """
 
 import time
@@ -21,34 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from resight.plugins import check_range
-from resight.train.cached_features import FrozenRows
+from resight.train.cached_features import CachedFeatures
 from resight.train.heads import Head
 from resight.types import FloatArray, IntArray
-
-
-class MaxSimContrast(nn.Module):
-    def __init__(self, scale: float = 20.0) -> None:
-        """`scale` is 1 / temperature; it is learnt along."""
-        super().__init__()
-        self.log_scale = nn.Parameter(torch.tensor(scale).log())
-
-    def forward(self, queries: Tensor, query_mask: Tensor, images: Tensor, image_mask: Tensor) -> Tensor:
-        """Rows [B, K, d] and masks [B, K], true for rows that there are → the loss."""
-        logits = interact_all(queries, query_mask, images, image_mask) * self.log_scale.exp().clamp(max=100.0)
-        right = torch.arange(len(logits))
-        both = nn.functional.cross_entropy(logits, right) + nn.functional.cross_entropy(logits.T, right)
-        return both / 2
-
-
-def interact_all(queries: Tensor, query_mask: Tensor, images: Tensor, image_mask: Tensor) -> Tensor:
-    """[B, Kq, d] and [C, K, d] → [B, C]: each of the one with each of the other."""
-    likeness = queries.flatten(0, 1) @ images.flatten(0, 1).T
-    likeness = likeness.view(*queries.shape[:2], *images.shape[:2])
-    if not bool(image_mask.all()):
-        likeness = likeness.masked_fill(~image_mask, -torch.inf)
-    best = likeness.amax(dim=3) * query_mask[:, :, None]
-    return best.sum(dim=1) / query_mask.sum(dim=1)[:, None]
-
 
 Arrays = dict[str, FloatArray]
 
@@ -56,16 +29,16 @@ Arrays = dict[str, FloatArray]
 @dataclass(frozen=True)
 class Settings:
     steps: int = 400
-    things: int = 64  # of a batch
-    tokens: int = 16  # of an image that asks; by chance, where it has more
+    instances: int = 64  # per batch
+    tokens: int = 16  # per query image, drawn at random if it has more
     rate: float = 2e-3
     decay: float = 1e-4
     check: int = 100  # steps between validations
-    patience: int = 3  # validations without a better one before it ends
+    patience: int = 3  # validations without a better score before it ends
     minutes: float = 15.0  # at most
 
     def __post_init__(self) -> None:
-        for name in ("steps", "things", "tokens", "check", "patience"):
+        for name in ("steps", "instances", "tokens", "check", "patience"):
             check_range(name, getattr(self, name), 1)
         for name in ("rate", "decay", "minutes"):
             check_range(name, getattr(self, name), 0)
@@ -84,19 +57,19 @@ class Fitted:
     arrays: Arrays  # of the best check
     score: float
     checks: tuple[Check, ...]
-    ended: str  # why
+    ended: str  # the reason
 
 
 def fit(
     head: Head,
-    rows: FrozenRows,
+    rows: CachedFeatures,
     validate: Callable[[Arrays], float],
     settings: Settings,
     generator: np.random.Generator,
-    tell: Callable[[Check], None] = lambda _: None,
+    on_check: Callable[[Check], None] = lambda _: None,
 ) -> Fitted:
-    """`head` is trained in place; what comes out are copies of its arrays at the best check."""
-    things = rows.group()
+    """Train `head` in place; the result holds copies of its arrays at the best check."""
+    instances = rows.group()
     contrast = MaxSimContrast()
     optimizer = torch.optim.AdamW(
         [*head.parameters(), *contrast.parameters()], settings.rate, weight_decay=settings.decay
@@ -105,11 +78,11 @@ def fit(
     started = time.monotonic()
     best = head.export()
     checks = [Check(0, float("nan"), validate(best), 0.0)]
-    best_score, losses, ended = checks[0].score, [], "all steps are done"
+    best_score, losses, ended = checks[0].score, [], "all steps done"
     for step in range(1, settings.steps + 1):
-        loss = find_loss(head, contrast, rows, things, settings, generator)
+        loss = find_loss(head, contrast, rows, instances, settings, generator)
         if not torch.isfinite(loss):
-            ended = f"the loss was {loss.item()} at step {step}; the head is that of the best check before"
+            ended = f"the loss was {loss.item()} at step {step}; the best head before it is kept"
             break
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -123,7 +96,7 @@ def fit(
             continue
         arrays = head.export()
         checks.append(Check(step, float(np.mean(losses)), validate(arrays), time.monotonic() - started))
-        tell(checks[-1])
+        on_check(checks[-1])
         losses = []
         if checks[-1].score > best_score:
             best, best_score = arrays, checks[-1].score
@@ -138,25 +111,49 @@ def fit(
 
 def find_loss(
     head: Head,
-    contrast: MaxSimContrast,
-    rows: FrozenRows,
-    things: Sequence[IntArray],
+    contrast: "MaxSimContrast",
+    rows: CachedFeatures,
+    instances: Sequence[IntArray],
     settings: Settings,
     generator: np.random.Generator,
 ) -> Tensor:
-    """Of one batch."""
-    chosen = generator.permutation(len(things))[: settings.things]
-    pairs = np.array([generator.permutation(things[number])[:2] for number in chosen])
+    """The loss of one batch."""
+    chosen = generator.permutation(len(instances))[: settings.instances]
+    pairs = np.array([generator.permutation(instances[number])[:2] for number in chosen])
     queries, query_mask = _thin_out(*rows.take(pairs[:, 0]), settings.tokens, generator)
     images, image_mask = rows.take(pairs[:, 1])
     loss: Tensor = contrast(head(queries), query_mask, head(images), image_mask)
     return loss
 
 
+class MaxSimContrast(nn.Module):
+    def __init__(self, scale: float = 20.0) -> None:
+        """`scale` is 1 / temperature; it is trained too."""
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(scale).log())
+
+    def forward(self, queries: Tensor, query_mask: Tensor, images: Tensor, image_mask: Tensor) -> Tensor:
+        """Rows [B, K, d] and masks [B, K] of real rows → the loss; row b of both sides shows the same instance."""
+        logits = maxsim_matrix(queries, query_mask, images, image_mask) * self.log_scale.exp().clamp(max=100.0)
+        right = torch.arange(len(logits))
+        both = nn.functional.cross_entropy(logits, right) + nn.functional.cross_entropy(logits.T, right)
+        return both / 2
+
+
+def maxsim_matrix(queries: Tensor, query_mask: Tensor, images: Tensor, image_mask: Tensor) -> Tensor:
+    """MaxSim of each query [B, Kq, d] with each image [C, K, d] → [B, C]."""
+    similarity = queries.flatten(0, 1) @ images.flatten(0, 1).T
+    similarity = similarity.view(*queries.shape[:2], *images.shape[:2])
+    if not bool(image_mask.all()):
+        similarity = similarity.masked_fill(~image_mask, -torch.inf)
+    best = similarity.amax(dim=3) * query_mask[:, :, None]
+    return best.sum(dim=1) / query_mask.sum(dim=1)[:, None]
+
+
 def _thin_out(rows: Tensor, mask: Tensor, most: int, generator: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """At most so many places of the rows, the same for all images; the first is always there, so that none is empty."""
+    """At most `most` row positions, the same for all images; always the first, so that no image is empty."""
     if rows.shape[1] <= most:
         return rows, mask
     others = 1 + generator.permutation(rows.shape[1] - 1)[: most - 1]
-    places = torch.from_numpy(np.sort(np.concatenate([[0], others])))
-    return rows[:, places], mask[:, places]
+    positions = torch.from_numpy(np.sort(np.concatenate([[0], others])))
+    return rows[:, positions], mask[:, positions]

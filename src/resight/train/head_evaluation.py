@@ -1,7 +1,8 @@
-"""How well images find the others of their thing, by frozen rows or through a head; and what a head gains.
+"""Retrieval quality per instance, before and after a head (`measure`), and the gain with its interval (`compare`).
 
-Every image that is asked for searches all others by late interaction; those of its own thing are right. The judge, the
-interval and the test of chance come as arguments: they are those of resight.evaluate, which training may not know.
+Each query searches all other images by late interaction (MaxSim); images of its own instance are the positives. The
+judge, the interval and the significance test are arguments: they come from resight.evaluate, which training must not
+import.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 
 from resight import kernels
 from resight.encode.heads import Head
-from resight.train.cached_features import FrozenRows
+from resight.train.cached_features import CachedFeatures
 from resight.types import FloatArray, IntArray, Judgement
 
 METRICS = ("ap", "recall@1")
-DOUBT = 0.025  # one side of a 95 % interval
-AT_ONCE = 65_536  # rows that go through a head together
+SIGNIFICANCE = 0.025  # one side of a 95 % interval
+HEAD_BATCH = 65_536  # rows
 Values = NDArray[np.float64]
 Judge = Callable[[Sequence[str], Judgement, Iterable[str]], Mapping[str, float]]
 Interval = Callable[[Values, Values, np.random.Generator], tuple[float, float]]
@@ -26,14 +27,14 @@ Chance = Callable[[Values, Values, np.random.Generator], float]
 
 @dataclass(frozen=True)
 class Gain:
-    """Means over things of one metric, before and after, the 95 % interval of the difference, and its probability."""
+    """Means of one metric over instances, before and after, with the 95 % interval and p-value of the difference."""
 
     before: float
     after: float
     low: float
     high: float
-    chance: float  # that things which gain nothing seem to gain as much
-    things: int
+    chance: float  # one-sided p-value: probability of such a gain if there is none
+    things: int  # number of instances
     queries: int
 
     @property
@@ -42,12 +43,12 @@ class Gain:
 
     @property
     def is_sure(self) -> bool:
-        """With few things the interval alone is too narrow: of three, one in eight lies above 0 by chance."""
-        return self.low > 0 and self.chance <= DOUBT
+        """With few instances the interval alone is too narrow: with three, one in eight lies above 0 by chance."""
+        return self.low > 0 and self.chance <= SIGNIFICANCE
 
 
-def measure(rows: FrozenRows, head: Head | None, queries: IntArray, judge: Judge) -> dict[str, Values]:
-    """Each of METRICS for each of the queries [q], which are numbers of images."""
+def measure(rows: CachedFeatures, head: Head | None, queries: IntArray, judge: Judge) -> dict[str, Values]:
+    """Each of METRICS for each query; `queries` [q] are numbers of images."""
     vectors = apply(head, rows.vectors)
     packed = kernels.pack(vectors, rows.offsets, kind="fp32")
     found: dict[str, list[float]] = {name: [] for name in METRICS}
@@ -64,21 +65,21 @@ def measure(rows: FrozenRows, head: Head | None, queries: IntArray, judge: Judge
 def compare(
     before: Values,
     after: Values,
-    things: IntArray,
+    instances: IntArray,
     interval: Interval,
     chance: Chance,
     generator: np.random.Generator,
 ) -> Gain:
-    """Queries of one thing are alike, so that things, not queries, are what is drawn anew: each counts by its mean."""
-    names = np.unique(things)
-    means = [np.array([values[things == name].mean() for name in names]) for values in (before, after)]
+    """The gain over instances; queries of one instance are alike, so each instance counts once, by its mean."""
+    names = np.unique(instances)
+    means = [np.array([values[instances == name].mean() for name in names]) for values in (before, after)]
     low, high = interval(means[1], means[0], generator)
-    alike = chance(means[1], means[0], generator) / 2  # it counts losses as large, too
-    return Gain(float(means[0].mean()), float(means[1].mean()), low, high, alike, len(names), len(things))
+    one_sided = chance(means[1], means[0], generator) / 2
+    return Gain(float(means[0].mean()), float(means[1].mean()), low, high, one_sided, len(names), len(instances))
 
 
-def choose_queries(rows: FrozenRows, most: int, generator: np.random.Generator) -> IntArray:
-    """Images that have another of their thing; of too many, as many of each thing as of the others, or nearly so."""
+def choose_queries(rows: CachedFeatures, most: int, generator: np.random.Generator) -> IntArray:
+    """Up to `most` queries with a positive, balanced over instances."""
     groups = [generator.permutation(images) for images in rows.group()]
     longest = max(map(len, groups), default=0)
     turns = [images[turn] for turn in range(longest) for images in groups if turn < len(images)]
@@ -86,10 +87,11 @@ def choose_queries(rows: FrozenRows, most: int, generator: np.random.Generator) 
 
 
 def apply(head: Head | None, vectors: NDArray[np.floating]) -> FloatArray:
-    """The rows as they are, or through the head."""
+    """The rows, through the head if there is one."""
     if head is None:
         return np.asarray(vectors, np.float32)
     parts = [
-        head.apply(np.asarray(vectors[low : low + AT_ONCE], np.float32)) for low in range(0, len(vectors), AT_ONCE)
+        head.apply(np.asarray(vectors[low : low + HEAD_BATCH], np.float32))
+        for low in range(0, len(vectors), HEAD_BATCH)
     ]
     return np.concatenate(parts) if parts else np.zeros((0, head.skip.shape[1]), np.float32)

@@ -1,8 +1,7 @@
-"""Retrieval among images of classes that are not trained on, after every epoch.
+"""Validation on held-out classes after every epoch: a network in, the mean average precision of retrieval out.
 
-In: held-out examples, and what judges a ranking (`evaluate.judge`; the caller gives it, as evaluation lies beside
-training and not below it). Out: a Validation, which is called with the network and gives the mean average precision.
-Images are put into the network as in training, unchanged; those that cannot be read are left out and listed.
+Images enter the network as in training, but without augmentation; unreadable ones are left out and listed. The caller
+passes `evaluate.judge`, which training must not import.
 """
 
 import math
@@ -15,7 +14,7 @@ from torch import nn
 
 from resight.encode.networks.torch_backbone import Input
 from resight.errors import BoxError, ImageError, InputError
-from resight.train.cached_features import FrozenRows
+from resight.train.cached_features import CachedFeatures
 from resight.train.examples import Examples
 from resight.train.head_evaluation import Judge, choose_queries
 from resight.train.head_evaluation import measure as measure_found
@@ -24,8 +23,8 @@ from resight.train.sampling import choose_size, find_groups
 from resight.train.train_config import Settings
 from resight.types import FloatArray, IntArray
 
-AT_ONCE = 16  # images
-QUERIES = 500  # at most, of all classes alike
+BATCH = 16  # images
+QUERIES = 500  # at most, balanced over classes
 SHOWN = 5  # ids in a message
 
 
@@ -36,10 +35,10 @@ class Validation:
         self._examples, self._settings, self._judge, self._cell = examples, settings, judge, input.cell
         self._groups = find_groups(sizes, settings) if sizes is not None else np.zeros(len(examples.refs), np.int64)
         self._reader = ImageReader(settings, input)
-        self.unreadable: tuple[str, ...] = ()  # ids, as they were found the last time
+        self.unreadable: tuple[str, ...] = ()  # ids, of the last validation
 
     def __call__(self, network: nn.Module) -> float:
-        """NaN where the network says what is not a number."""
+        """Mean average precision; NaN if the network's output is not finite."""
         rows: list[FloatArray] = []
         labels: list[str] = []
         broken: list[str] = []
@@ -68,15 +67,15 @@ class Validation:
             expected="two images of a held-out class that can be read",
             actual=f"{len(self.unreadable):,} of {len(self._examples.refs):,} held-out images cannot be read, "
             f"such as {', '.join(self.unreadable[:SHOWN])}",
-            fix="mend them and go on with --resume; to train without them, or with train.held_out=0, start again in "
-            "another --out",
+            fix="repair them and continue with --resume; to train without them, or with train.held_out=0, start again "
+            "in another --out",
         )
 
 
 def measure(rows: FloatArray, labels: Sequence[str], judge: Judge) -> float:
-    """Mean average precision of images, each asked for among all others; `rows` [n, D] are of unit length."""
+    """Mean average precision of each image as a query among all others; `rows` [n, D] have unit length."""
     ids = tuple(str(number) for number in range(len(labels)))
-    images = FrozenRows(ids, np.unique(labels, return_inverse=True)[1], rows, np.arange(len(labels) + 1))
+    images = CachedFeatures(ids, np.unique(labels, return_inverse=True)[1], rows, np.arange(len(labels) + 1))
     queries = choose_queries(images, QUERIES, np.random.default_rng(0))
     return float(measure_found(images, None, queries, judge)["ap"].mean())
 
@@ -84,8 +83,8 @@ def measure(rows: FloatArray, labels: Sequence[str], judge: Judge) -> float:
 def _list_batches(groups: IntArray) -> Iterator[IntArray]:
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
-        for start in range(0, len(members), AT_ONCE):
-            yield members[start : start + AT_ONCE]
+        for start in range(0, len(members), BATCH):
+            yield members[start : start + BATCH]
 
 
 @torch.inference_mode()

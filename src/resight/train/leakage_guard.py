@@ -1,8 +1,8 @@
-"""Classes of a training set that are also in the evaluation set: refused, left out or allowed.
+"""Guard against leakage: refuse, leave out or allow training classes that the evaluation set also has.
 
-In: the data set, and the folder that `resight audit` has written (docs/audit.md), of which `removal.csv` names what
-should go: classes, and ids of images that had none when they were audited, of which the class goes here. For Google
-Landmarks v2 the published list of RGLDv2-clean counts as well. Out: classes to leave out.
+In: the data set, and the folder of a `resight audit` (docs/audit.md), whose `removal.csv` names the overlap: classes,
+and ids of images that had no class in the audit, whose class here is then left out. For Google Landmarks v2 the
+published list of RGLDv2-clean applies as well. Out: classes to leave out.
 """
 
 import csv
@@ -19,7 +19,7 @@ SHOWN = 5  # names in a message
 
 
 def find_left_out(dataset: Dataset, settings: Settings) -> frozenset[str]:
-    """Labels that must not be trained on; raises where the settings refuse them."""
+    """Labels that must not be trained on; raises InputError if the settings refuse them."""
     if settings.overlap == "allow":
         return frozenset()
     labels_of = {ref.id: str(ref.attributes["label"]) for ref in dataset.database if "label" in ref.attributes}
@@ -37,7 +37,7 @@ def find_left_out(dataset: Dataset, settings: Settings) -> frozenset[str]:
     if overlapping and settings.overlap == "refuse":
         raise InputError(
             f"{dataset.name} has classes that are also in the evaluation set: {len(overlapping):,}",
-            expected="no class that the network is later measured on: scores would be too good",
+            expected="no class that the network is later evaluated on: scores would be too high",
             actual="; ".join(f"{_list(labels)} (by {source})" for source, labels in found.items() if labels),
             fix="set train.overlap=leave_out to train without them (or allow, to measure what the overlap does)",
         )
@@ -45,7 +45,7 @@ def find_left_out(dataset: Dataset, settings: Settings) -> frozenset[str]:
 
 
 def read_removal(folder: Path) -> frozenset[str]:
-    """The classes that an audit wants removed, and ids of images that had none."""
+    """The classes that an audit found to overlap, and ids of images without a class."""
     path = folder / REMOVAL
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -1,60 +1,53 @@
-"""The moving average of a network's weights: average ← decay · average + (1 − decay) · weights, after every step.
+"""How the weights move: the learning rate of a step, the parts that learn in a stage, and the average of the weights.
 
-At the beginning the decay is smaller, (1 + steps) / (10 + steps), so that random first weights are soon forgotten.
-Buffers (the statistics of batch normalisation) are copied.
-
-Which parts of a network learn in a stage of training, and how batch normalisation is treated meanwhile.
-
-    all        everything at once (CiDeR)
-    backbone   first stage of CiDeR-FT: trunk and pooling alone, as a classifier; the parts between are passed by
-    head       second stage: all but the trunk, which is frozen and stays in evaluation mode
-
-A network is given with `parts`, names → modules in the order in which they run, the first the trunk and the last the
-pooling, as `encode/networks/cider/network.py` has them; a network without parts has the stage `all` only.
-
-Batch normalisation: `train` uses the statistics of what a process computes at once, which is a share of the batch where
-several processes or parts share it. `synced` uses those of the batch over all processes (synced_norm.py); what
-`accumulate` cuts stays cut. `frozen` uses the stored statistics and does not depend on any of this.
-
-The learning rate of every step: a linear warm-up, then half a cosine down to zero.
+Learning rate (`find_rate`): a linear warm-up, then half a cosine down to zero. It depends on the step alone, so that a
+resumed run needs no stored state.
 
     step < warm:   (step + 1) / warm              (Goyal et al., Accurate, Large Minibatch SGD, 2017)
     afterwards:    (1 + cos(π · (step − warm) / (total − warm))) / 2
 
-It depends on the number of the step alone, so that there is nothing to store for a run that is resumed.
+Stages (`freeze`, `view`, `set_training_mode`):
+
+    all        everything at once (CiDeR)
+    backbone   first stage of CiDeR-FT: backbone and pooling only, as a classifier; the parts between are bypassed
+    head       second stage: all but the backbone, which is frozen and stays in evaluation mode
+
+A network lists its modules in `parts`, by name and in the order in which they run, from the backbone to the pooling, as
+encode/networks/cider/network.py does; a network without parts has only the stage `all`.
+
+Batch normalisation: `train` uses the statistics of the images that a process computes at once, which is a share of the
+batch if several processes or parts share it. `synced` uses those of all processes (`sync_batchnorm`), but still of one
+part only if `accumulate` is above 1. `frozen` uses the stored statistics and depends on none of this.
+
+Moving average of the weights (`make_average`), by torch's AveragedModel, after every step:
+
+    average ← decay · average + (1 − decay) · weights
+
+At first the decay is smaller, (1 + steps) / (10 + steps), so that random initial weights fade quickly. Buffers (the
+statistics of batch normalisation) are copied.
 """
 
-import copy
 import math
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.optim.swa_utils import AveragedModel
 
 from resight.errors import RecipeError
 from resight.train.train_config import Settings, Stage
 
 
-class Average:
-    """`network` holds the average; it is a copy of the one that is trained."""
-
-    def __init__(self, network: nn.Module, decay: float) -> None:
-        self.network = copy.deepcopy(network).requires_grad_(False).eval()
-        self._decay = decay
-
-    @torch.no_grad()
-    def update(self, network: nn.Module, steps: int) -> None:
-        """`steps` have been made before this one."""
-        decay = min(self._decay, (1 + steps) / (10 + steps))
-        for average, present in zip(self.network.parameters(), network.parameters(), strict=True):
-            average.lerp_(present, 1 - decay)
-        for kept, buffer in zip(self.network.buffers(), network.buffers(), strict=True):
-            kept.copy_(buffer)
+def find_rate(step: int, total: int, warm: int) -> float:
+    """The share of the full learning rate at a step, counted from 0."""
+    if step < warm:
+        return (step + 1) / warm
+    return (1 + math.cos(math.pi * (step - warm) / max(total - warm, 1))) / 2
 
 
 def freeze(network: nn.Module, stage: Stage) -> None:
-    """Sets `requires_grad` of every parameter."""
+    """Set `requires_grad` of every parameter."""
     network.requires_grad_(True)
     if stage != "all":
         trunk, *between, _ = _list_parts(network, stage)
@@ -63,7 +56,7 @@ def freeze(network: nn.Module, stage: Stage) -> None:
 
 
 def view(network: nn.Module, stage: Stage) -> nn.Module:
-    """The network as the stage sees it, made of the same modules."""
+    """The network that a stage trains, made of the same modules."""
     if stage != "backbone":
         return network
     trunk, *_, pool = _list_parts(network, stage)
@@ -71,7 +64,7 @@ def view(network: nn.Module, stage: Stage) -> nn.Module:
 
 
 class BackboneAlone(nn.Module):
-    """Images → embeddings [B, D] of unit length by trunk and pooling."""
+    """Images → embeddings [B, D] of unit length, by backbone and pooling."""
 
     def __init__(self, trunk: nn.Module, pool: nn.Module) -> None:
         super().__init__()
@@ -83,7 +76,7 @@ class BackboneAlone(nn.Module):
 
 
 def set_training_mode(network: nn.Module, stage: Stage, settings: Settings) -> None:
-    """What is frozen does not collect statistics."""
+    """Training mode, in which frozen parts collect no statistics."""
     network.train()
     if stage == "head":
         _list_parts(network, stage)[0].eval()
@@ -91,6 +84,24 @@ def set_training_mode(network: nn.Module, stage: Stage, settings: Settings) -> N
         for module in network.modules():
             if isinstance(module, _BatchNorm):
                 module.eval()
+
+
+def make_average(network: nn.Module, decay: float) -> AveragedModel:
+    """A copy of `network`, which `update_parameters(network)` moves after every step."""
+
+    def blend(average: Tensor, weights: Tensor, averaged: Tensor | int) -> Tensor:
+        steps = int(averaged) - 1
+        return torch.lerp(average, weights, 1 - min(decay, (1 + steps) / (10 + steps)))
+
+    average = AveragedModel(network, avg_fn=blend)
+    average.requires_grad_(False).eval()
+    set_averaged_steps(average, 0)
+    return average
+
+
+def set_averaged_steps(average: AveragedModel, steps: int) -> None:
+    """Continue after so many steps. The copy counts as one more: at a count of 0 torch would replace it."""
+    average.n_averaged.fill_(steps + 1)
 
 
 def _list_parts(network: nn.Module, stage: Stage) -> list[nn.Module]:
@@ -103,10 +114,3 @@ def _list_parts(network: nn.Module, stage: Stage) -> list[nn.Module]:
             fix='set stages = ["all"]',
         )
     return list(parts.values())
-
-
-def find_rate(step: int, total: int, warm: int) -> float:
-    """The share of the full rate at a step, counted from 0."""
-    if step < warm:
-        return (step + 1) / warm
-    return (1 + math.cos(math.pi * (step - warm) / max(total - warm, 1))) / 2

@@ -1,14 +1,12 @@
-"""Which images make up the batches of an epoch, and how large they are put into the network.
+"""Sampling: the class and size of every image in, the batches of an epoch out (`plan_epoch`), all of equal length.
 
-In: the class and the size of every image. Out: for an epoch, a list of Batch, all of the same number of images.
+Group-size sampling (Yokoo et al., 2020; CiDeR, Table A23): images of similar aspect ratio share a batch, which is
+resized to the group's own proportions with about size² pixels, in whole cells of the network. The rest of a group
+joins the next wider one, so that no image is lost; images of the same epoch fill up the last batch. `fixed` resizes
+every image to one square.
 
-Group-size sampling (Yokoo et al., 2020; CiDeR, Table A23): images of similar width : height share a batch, which is
-resized to the group's own proportions on about size² pixels, in whole cells of the network. What is left of a group
-joins the next wider one, so that nothing is lost; the last batch is filled up with images of that epoch. `fixed` puts
-every image into one square.
-
-`together` images of a class form a run, which stays in one batch and goes by the group of its middle image; a class
-whose images do not fill its runs shows some twice. Everything follows from the seed and the number of the epoch.
+`together` images of a class form a run, which stays in one batch, in the group of its middle image; a class with too
+few images for its runs shows some twice. The batches depend only on the seed and the epoch.
 """
 
 import itertools
@@ -20,7 +18,7 @@ import numpy as np
 from resight.train.train_config import Settings
 from resight.types import IntArray
 
-WIDEST = 2.0  # log2 of width : height beyond which a picture is bent rather than given a group of its own
+WIDEST = 2.0  # log2(width / height) beyond which an image is distorted rather than given a group of its own
 Run = list[int]  # images of one class
 
 
@@ -32,7 +30,7 @@ class Batch:
 
 
 def plan_epoch(labels: IntArray, sizes: IntArray | None, settings: Settings, cell: int, epoch: int) -> list[Batch]:
-    """`labels` [n] are classes from 0, `sizes` [n, 2] widths and heights; without sizes all are of one group."""
+    """`labels` [n] are classes from 0, `sizes` [n, 2] widths and heights; without sizes there is one group."""
     generator = np.random.default_rng([settings.seed, epoch])
     groups = find_groups(sizes, settings) if sizes is not None else np.zeros(len(labels), np.int64)
     by_group: dict[int, list[Run]] = {}
@@ -56,14 +54,14 @@ def plan_epoch(labels: IntArray, sizes: IntArray | None, settings: Settings, cel
 
 
 def count_steps(labels: IntArray, settings: Settings) -> int:
-    """Batches of an epoch; the same for all, however the images are grouped."""
+    """The number of batches per epoch; it does not depend on the grouping."""
     counts = _share_out(np.bincount(labels), settings)
     shown = sum(-(-int(count) // settings.together) * settings.together for count in counts)
     return -(-shown // settings.batch)
 
 
 def find_groups(sizes: IntArray, settings: Settings) -> IntArray:
-    """The group of each image: log2 of width : height, in steps."""
+    """The group of each image: log2(width / height), in steps."""
     ratios = np.log2(sizes[:, 0] / sizes[:, 1]).clip(-WIDEST, WIDEST)
     return np.rint(ratios / settings.ratio_step).astype(np.int64)
 
@@ -83,22 +81,22 @@ def _list_runs(labels: IntArray, groups: IntArray, settings: Settings, generator
     for members, shown in zip(np.split(order, np.cumsum(counts)[:-1]), _share_out(counts, settings), strict=True):
         if not shown:
             continue
-        turns = -(-int(shown) // len(members))  # times that each is shown, the last time perhaps not all
+        turns = -(-int(shown) // len(members))  # rounds through the class; the last may be partial
         drawn = np.concatenate([generator.permutation(members) for _ in range(turns)])[:shown]
-        alike = drawn[np.argsort(groups[drawn], kind="stable")]  # so that runs are of one group, where they can be
+        alike = drawn[np.argsort(groups[drawn], kind="stable")]  # so that runs have one group if possible
         for start in range(0, len(alike), settings.together):
             run = [int(image) for image in alike[start : start + settings.together]]
             yield run if len(run) == settings.together else _fill(run, members, settings.together)
 
 
 def _fill(run: Run, members: IntArray, length: int) -> Run:
-    """With others of the class; with the same ones again where there are none."""
+    """Fill up a run with others of the class, or with the same images again."""
     spare = [int(image) for image in members if image not in run] or run
     return run + list(itertools.islice(itertools.cycle(spare), length - len(run)))
 
 
 def _share_out(counts: IntArray, settings: Settings) -> Sequence[int]:
-    """How many images of each class an epoch shows."""
+    """The number of images that an epoch shows of each class."""
     if settings.balance == "images":
         return [int(count) for count in counts]
     present = np.count_nonzero(counts)

@@ -23,47 +23,47 @@ Stage = Literal["all", "backbone", "head"]
 @dataclass(frozen=True)
 class Settings:
     loss: Choice = ARCFACE
-    stages: tuple[Stage, ...] = ("all",)  # CiDeR-FT: backbone, then head; see freezing.py
+    stages: tuple[Stage, ...] = ("all",)  # CiDeR-FT: backbone, then head; see optim.py
     epochs: int = 50  # of each stage
-    batch: int = 128  # images a step of the optimiser, over all processes
-    accumulate: int = 1  # parts that a batch is computed in, where it does not fit in memory
+    batch: int = 128  # images per step of the optimiser, over all processes
+    accumulate: int = 1  # parts of a batch, if it does not fit in memory
     seed: int = 0
 
     optimizer: Literal["sgd", "adamw"] = "sgd"
     rate: float = 1e-3
-    loss_rate: float = 1.0  # times `rate`, for the centres of the loss
+    loss_rate: float = 1.0  # times `rate`, for the loss's class centres
     momentum: float = 0.9
     decay: float = 1e-5
     warmup: float = 3  # epochs
-    clip: float | None = None  # longest gradient
+    clip: float | None = None  # largest gradient norm
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    batch_norm: Literal["frozen", "train", "synced"] = "train"  # see freezing.py
+    batch_norm: Literal["frozen", "train", "synced"] = "train"  # see optim.py
     ema: float = 0.0  # decay of the moving average of the weights; 0: none
 
-    sampling: Literal["group", "fixed"] = "group"  # by aspect ratio, each group with its own size; or one square
-    size: int = 224  # side of the square; of a group, its width × height is about size²
+    sampling: Literal["group", "fixed"] = "group"  # groups by aspect ratio, each with its own size; or one square
+    size: int = 224  # side of the square; width × height of a group is about size²
     ratio_step: float = 0.25  # of log2(width / height), between groups
-    balance: Literal["images", "classes"] = "images"  # what an epoch shows equally often
-    together: int = 1  # images of a class that come in the same batch; 2 or more for losses that compare
+    balance: Literal["images", "classes"] = "images"  # an epoch shows these equally often
+    together: int = 1  # images of a class in the same batch; 2 or more for losses that compare images
     single: Literal["refuse", "leave_out", "keep"] = "refuse"  # classes with one image
 
     crop: float = 1.0  # least share of the area that a random crop keeps
-    flip: bool = False  # by chance, left to right
-    colour: float = 0.0  # most that brightness, contrast and saturation change, as a share
-    turn: float = 0.0  # degrees, most
+    flip: bool = False  # left to right, half of the time
+    colour: float = 0.0  # largest change of brightness, contrast and saturation, as a share
+    turn: float = 0.0  # largest rotation, degrees
 
-    held_out: float = 0.05  # share of the classes that are only validated on; 0: no validation
-    held_out_images: int = 5000  # at most, of whole classes
+    held_out: float = 0.05  # share of the classes for validation only; 0: no validation
+    held_out_images: int = 5000  # at most, in whole classes
     patience: int = 0  # epochs without a better validation before it stops; 0: never
 
-    save_every: int = 0  # steps between checkpoints within an epoch; 0: at the end of epochs alone
-    unreadable: float = 0.01  # share of the images that may be unreadable before it stops
+    save_every: int = 0  # steps between checkpoints within an epoch; 0: only at the end of epochs
+    unreadable: float = 0.01  # share of unreadable images beyond which training stops
     workers: int = 2  # threads that read images
-    threads: int = 1  # of torch on a CPU, a process
+    threads: int = 1  # of torch on a CPU, per process
     device: str = "cpu"
 
     audit: Path | None = None  # folder of `resight audit`, whose classes must not be trained on
-    overlap: Literal["refuse", "leave_out", "allow"] = "refuse"  # what is done about classes that overlap
+    overlap: Literal["refuse", "leave_out", "allow"] = "refuse"  # how to treat overlapping classes
 
     def __post_init__(self) -> None:
         for name, least in LEAST.items():
@@ -74,7 +74,7 @@ class Settings:
             check_range(name, getattr(self, name), 0, 1)
         if self.batch % (self.accumulate * self.together):
             raise RecipeError(
-                "batch, accumulate and together do not fit",
+                "batch, accumulate and together do not match",
                 expected="a batch that can be cut into `accumulate` parts of whole groups of `together` images",
                 actual=f"batch = {self.batch}, accumulate = {self.accumulate}, together = {self.together}",
                 fix="e.g. batch = 128, accumulate = 4, together = 4",
@@ -105,10 +105,10 @@ def read_settings(recipe: Recipe) -> Settings:
     choice = recipe.train
     if choice is None or choice.name != NAME:
         raise RecipeError(
-            f"the recipe {recipe.name!r} does not say how to train",
+            f"the recipe {recipe.name!r} has no training settings",
             expected=f'a table [train] with name = "{NAME}"',
             actual="none" if choice is None else f"name = {choice.name!r}",
-            fix="take a recipe that has one, such as cider/sfm120k; docs/training.md lists the settings",
+            fix="use a recipe that has one, such as cider/sfm120k; docs/training.md lists the settings",
         )
     settings: Settings = plugins.configure(Settings, choice.settings, "train")
     return settings

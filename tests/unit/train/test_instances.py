@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from resight.errors import ManifestError
-from resight.train.instances import Thing, find_things, split_things
+from resight.train.instances import Instance, find_instances, split_instances
 
 
 def make_files(folder: Path, names: Sequence[str]) -> Path:
@@ -18,12 +18,12 @@ def make_files(folder: Path, names: Sequence[str]) -> Path:
 
 
 def name_things(folder: Path, pairs: Path | None = None) -> dict[str, list[str]]:
-    return {thing.name: [ref.id for ref in thing.images] for thing in find_things(folder, pairs).known}
+    return {thing.name: [ref.id for ref in thing.images] for thing in find_instances(folder, pairs).known}
 
 
 def test_a_folder_is_a_thing_and_single_images_are_counted(tmp_path: Path) -> None:
     make_files(tmp_path, ["cup/1.jpg", "cup/2.jpg", "pot/1.jpg", "old/pot/1.jpg", "old/pot/2.jpg"])
-    found = find_things(tmp_path)
+    found = find_instances(tmp_path)
     assert name_things(tmp_path) == {"cup": ["cup/1.jpg", "cup/2.jpg"], "old/pot": ["old/pot/1.jpg", "old/pot/2.jpg"]}
     assert found.single == 1
 
@@ -53,7 +53,7 @@ def test_of_votes_the_majority_counts_and_a_tie_is_not_the_same(tmp_path: Path) 
 def test_images_that_lie_in_no_folder_are_counted_and_belong_to_no_thing(tmp_path: Path) -> None:
     make_files(tmp_path, ["1.jpg", "2.jpg", "3.jpg", "cup/1.jpg", "cup/2.jpg"])
     assert name_things(tmp_path) == {"cup": ["cup/1.jpg", "cup/2.jpg"]}
-    found = find_things(tmp_path)
+    found = find_instances(tmp_path)
     assert (found.loose, found.single) == (3, 0)
 
 
@@ -70,26 +70,26 @@ def test_yes_and_no_may_be_written_in_many_ways(tmp_path: Path) -> None:
 def test_a_word_that_says_neither_is_refused_with_its_line(word: str, tmp_path: Path) -> None:
     photos = make_files(tmp_path / "photos", ["a.jpg", "b.jpg"])
     (tmp_path / "pairs.csv").write_text(f"a,b,same\na.jpg,b.jpg,yes\na.jpg,b.jpg,{word}\n")
-    with pytest.raises(ManifestError, match="line 3: whether both are the same") as caught:
-        find_things(photos, tmp_path / "pairs.csv")
+    with pytest.raises(ManifestError, match="line 3: the verdict cannot be read") as caught:
+        find_instances(photos, tmp_path / "pairs.csv")
     assert caught.value.actual == repr(word)
 
 
 def test_pairs_that_contradict_each_other_are_told(tmp_path: Path) -> None:
     photos = make_files(tmp_path / "photos", [f"{name}.jpg" for name in "abcd"])
     (tmp_path / "pairs.csv").write_text("a,b,same\na.jpg,b.jpg,1\nb.jpg,c.jpg,1\nc.jpg,a.jpg,0\na.jpg,d.jpg,0\n")
-    assert find_things(photos, tmp_path / "pairs.csv").contradictions == (("a.jpg", "c.jpg"),)
+    assert find_instances(photos, tmp_path / "pairs.csv").contradictions == (("a.jpg", "c.jpg"),)
 
 
 def test_a_pair_of_an_image_that_is_not_there_is_refused_with_its_line(tmp_path: Path) -> None:
     photos = make_files(tmp_path / "photos", ["a.jpg"])
     (tmp_path / "pairs.csv").write_text("a,b\na.jpg,z.jpg\n")
     with pytest.raises(ManifestError, match=r"line 2.*'z.jpg'"):
-        find_things(photos, tmp_path / "pairs.csv")
+        find_instances(photos, tmp_path / "pairs.csv")
 
 
 def test_no_thing_is_in_two_parts_and_none_is_lost() -> None:
-    things = [Thing(str(number), ()) for number in range(20)]
-    split = split_things(things, np.random.default_rng(0))
+    things = [Instance(str(number), ()) for number in range(20)]
+    split = split_instances(things, np.random.default_rng(0))
     assert [len(part) for part in (split.train, split.validation, split.test)] == [12, 3, 5]
     assert {*split.train, *split.validation, *split.test} == set(things)

@@ -18,8 +18,8 @@ from resight.encode.networks import checkpoint_loader
 from resight.errors import InputError, StorageError, TrainingError
 from resight.train import checkpoints, losses
 from resight.train.loading import ImageBatches
-from resight.train.logger import Curves, read_curves
 from resight.train.loop import BEST, LAST, Report, train
+from resight.train.metric_logger import MetricLogger, read_metrics
 from resight.train.train_config import Settings
 
 SMALL = replace(QUICK, save_every=2, ema=0.9)  # 3 steps an epoch
@@ -63,7 +63,7 @@ class Validated:
 
 
 def read_losses(out: Path) -> list[tuple[int, float]]:
-    return [(line["step"], line["loss"]) for line in read_curves(out / "curves.jsonl")]
+    return [(line["step"], line["loss"]) for line in read_metrics(out / "curves.jsonl")]
 
 
 def test_a_run_that_is_killed_and_resumed_equals_one_that_is_not(images: Path, tmp_path: Path):
@@ -123,7 +123,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(images: Path, tmp_path: Path, mon
     monkeypatch.setattr(checkpoint_loader, "save_file", fill_up)
     with pytest.raises(StorageError) as caught:
         run(images, tmp_path)
-    assert "the last checkpoint is whole" in caught.value.problem and "No space left" in caught.value.actual
+    assert "the last checkpoint is intact" in caught.value.problem and "No space left" in caught.value.actual
     assert checkpoints.load(tmp_path / LAST)[0].step == 2
     assert not list(tmp_path.glob("*.tmp"))
 
@@ -140,7 +140,7 @@ def test_it_stops_when_validation_gets_no_better_and_keeps_the_best_weights(imag
     assert (report.epochs, report.best, report.best_epoch, report.stopped_early) == (4, 0.7, 1, True)
     best = checkpoints.load_weights(tmp_path / BEST)
     assert all(torch.equal(best[name], value) for name, value in kept[1].items())
-    assert [line["validation"] for line in read_curves(tmp_path / "curves.jsonl") if "validation" in line] == [
+    assert [line["validation"] for line in read_metrics(tmp_path / "curves.jsonl") if "validation" in line] == [
         0.5,
         0.7,
         0.6,
@@ -172,13 +172,13 @@ def test_an_epoch_is_saved_before_it_is_validated(images: Path, tmp_path: Path):
 
 
 def test_a_validation_whose_epoch_was_not_ended_is_cut_off_the_curves(tmp_path: Path):
-    curves = Curves(tmp_path)
+    curves = MetricLogger(tmp_path)
     for step, epoch, values in ((1, 0, {"loss": 1.0}), (1, 0, {"validation": 0.1}), (2, 1, {"loss": 0.9}),
                                 (2, 1, {"validation": 0.2})):  # fmt: skip
         curves.write(step, epoch, 0.0, **values)
     curves.close()
-    Curves(tmp_path, step=2, epoch=1).close()
-    assert [line.get("validation") for line in read_curves(tmp_path / "curves.jsonl")] == [None, 0.1, None]
+    MetricLogger(tmp_path, step=2, epoch=1).close()
+    assert [line.get("validation") for line in read_metrics(tmp_path / "curves.jsonl")] == [None, 0.1, None]
 
 
 def test_a_finished_run_that_is_resumed_does_nothing(images: Path, tmp_path: Path):
@@ -224,7 +224,7 @@ def test_after_a_loss_that_is_not_a_number_what_is_advised_can_be_done(images: P
 
     with pytest.raises(TrainingError, match="not a number") as caught:
         go_on(SMALL, Fragile())
-    assert "go on with --resume" in caught.value.fix and "another --out" in caught.value.fix
+    assert "continue with --resume" in caught.value.fix and "another --out" in caught.value.fix
     changed = replace(SMALL, rate=0.01, clip=1.0, precision="bf16")
     report = go_on(changed, TinyNetwork(), resume=True)
     notes = (
@@ -310,7 +310,7 @@ def test_fp16_that_never_fits_is_given_up(images: Path, tmp_path: Path):
 
     settings = replace(QUICK, precision="fp16", epochs=7)
     batches = ImageBatches(list_examples(images), None, settings, INPUT)
-    with pytest.raises(TrainingError, match="20 steps in a row had to be left out, the last in epoch 7, batch 2"):
+    with pytest.raises(TrainingError, match="20 steps in a row overflowed, the last in epoch 7, batch 2"):
         train(Enormous(), losses.build("arcface", 4, 12), batches, settings, tmp_path)
     assert checkpoints.load(tmp_path / LAST)[0].skipped == 18
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from resight.encode.networks.torch_backbone import ForwardHook
-from resight.train.optim import set_averaged_steps, find_rate, make_average
+from resight.train.optim import find_rate, make_average, set_averaged_steps
 
 
 def make(value: float) -> nn.Module:

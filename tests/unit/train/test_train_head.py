@@ -12,26 +12,26 @@ from resight.evaluate import judge
 from resight.evaluate.statistics.tests import paired_interval, randomisation_test
 from resight.recipe.tables import write_recipe
 from resight.train import heads
-from resight.train.cached_features import FrozenRows, choose
-from resight.train.fit_head import MaxSimContrast, Settings, fit, interact_all
+from resight.train.cached_features import CachedFeatures, choose
+from resight.train.fit_head import MaxSimContrast, Settings, fit, maxsim_matrix
 from resight.train.head_evaluation import choose_queries, compare, measure
 from resight.types import Branch, Choice, Recipe
 
 
-def make_rows(things: int = 8, images: int = 4, noise: float = 3.0) -> FrozenRows:
+def make_rows(things: int = 8, images: int = 4, noise: float = 3.0) -> CachedFeatures:
     """One row an image: two dimensions tell things apart, two are loud and say nothing."""
     rng = np.random.default_rng(0)
     angles = np.repeat(np.arange(things) * 2 * np.pi / things, images)
     rows = np.stack([np.cos(angles), np.sin(angles), *(noise * rng.normal(size=(2, len(angles))))], axis=1)
     labels = np.repeat(np.arange(things), images)
     ids = tuple(f"image {number}" for number in range(len(rows)))
-    return FrozenRows(ids, labels, rows.astype(np.float16), np.arange(len(rows) + 1))
+    return CachedFeatures(ids, labels, rows.astype(np.float16), np.arange(len(rows) + 1))
 
 
 def test_late_interaction_of_a_batch_leaves_out_rows_that_are_not_there() -> None:
     queries = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.6, 0.8], [0.0, 0.0]]])
     images = torch.tensor([[[1.0, 0.0], [0.0, 9.0]], [[0.0, 1.0], [0.8, 0.6]]])
-    found = interact_all(
+    found = maxsim_matrix(
         queries, torch.tensor([[True, True], [True, False]]), images, torch.tensor([[True, False], [True, True]])
     )
     torch.testing.assert_close(found, torch.tensor([[0.5, 0.9], [0.6, 0.96]]))
@@ -70,7 +70,7 @@ def test_training_turns_down_what_says_nothing_about_the_thing() -> None:
         return float(measure(rows, head, queries, judge)["ap"].mean())
 
     head = heads.build("linear", np.asarray(rows.vectors, np.float32), seed=0, dimensions=2)
-    settings = Settings(steps=120, things=8, check=40, rate=0.05)
+    settings = Settings(steps=120, instances=8, check=40, rate=0.05)
     fitted = fit(head, rows, validate, settings, np.random.default_rng(0))
     assert fitted.checks[0].score < 0.5 < 0.95 < fitted.score == validate(fitted.arrays)
 
@@ -117,12 +117,12 @@ def test_things_count_alike_however_many_queries_they_have() -> None:
 
 def test_an_image_is_no_answer_to_itself() -> None:
     vectors = np.array([[1, 0], [1, 0], [0.9, 0.1]], np.float16)
-    rows = FrozenRows(("a", "b", "c"), np.array([0, 1, 0]), vectors, np.arange(4))
+    rows = CachedFeatures(("a", "b", "c"), np.array([0, 1, 0]), vectors, np.arange(4))
     assert measure(rows, None, np.array([0]), judge)["ap"] == [0.5]  # b comes before c
 
 
 def test_some_things_keep_their_images_and_rows() -> None:
-    rows = FrozenRows(
+    rows = CachedFeatures(
         tuple("abcd"), np.array([0, 0, 1, 2]), np.arange(7, dtype=np.float16)[:, None], np.array([0, 1, 3, 6, 7])
     )
     part = choose(rows, range(1, 3))

@@ -83,7 +83,7 @@ def read_settings_of(name: str) -> Settings:
         ({"epoch": 3}, "no setting 'epoch'"),
         ({"epochs": 0}, "epochs = 0 is out of range"),
         ({"stages": ["tail"]}, r"stages\.0 does not fit"),
-        ({"batch": 10, "accumulate": 4}, "batch, accumulate and together do not fit"),
+        ({"batch": 10, "accumulate": 4}, "batch, accumulate and together do not match"),
         ({"held_out": 2}, "held_out = 2.0 is out of range"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Heads, one a file: a small torch module over the rows of a frozen encoder, whose arrays resight.encode.heads applies.
+"""Heads, one per file: small torch modules over the rows of a frozen encoder; resight.encode.heads applies them.
 
-Rows [..., D] in, rows [..., d] of unit length out. Every head begins as a projection onto the principal directions of
-the rows, so that before training it answers as the frozen encoder does, or nearly so.
+Rows [..., D] in, rows [..., d] of unit length out. Every head starts as a projection onto the principal directions of
+the rows, so that before training its results (nearly) equal those of the frozen encoder.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from resight.types import FloatArray
 
 
 class Head(nn.Module):
-    """What all heads have: the rows' mean, which stays as it is, and the projection."""
+    """The part common to all heads: the mean of the rows, which stays fixed, and the projection."""
 
     mean: Tensor
 
@@ -32,12 +32,12 @@ class Head(nn.Module):
         return rows @ self.skip
 
     def export(self) -> dict[str, FloatArray]:
-        """Its arrays, by the names of resight.encode.heads."""
+        """Its arrays, by the names that resight.encode.heads uses."""
         return {name: value.detach().numpy().copy() for name, value in self.state_dict().items()}
 
 
 def build(name: str, rows: FloatArray, seed: int, **settings: Any) -> Head:
-    """The head `name` for rows such as these [n, D]; `seed` is that of what it begins with by chance."""
+    """The head `name` for rows like these [n, D]; `seed` is for its random initial weights."""
     module = plugins.find(__name__, name)
     config = plugins.configure(module.Config, settings, f"head {name!r}")
     with torch.random.fork_rng(devices=[]):

@@ -1,4 +1,4 @@
-"""A learnt projection: y = L2((x - mean) skip). What says more about light or framing than about the thing goes."""
+"""A trained projection, y = L2((x - mean) skip), that suppresses light and framing in favour of the instance."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from resight.types import FloatArray
 
 @dataclass(frozen=True)
 class Config:
-    dimensions: int = 128  # that come out; never more than go in
+    dimensions: int = 128  # of the output, at most those of the input
 
     def __post_init__(self) -> None:
         check_range("dimensions", self.dimensions, 1, 65_536)
 
 
-def build(config: Config, mean: FloatArray, directions: FloatArray) -> Head:  # noqa: ARG001 - directions say it all
+def build(config: Config, mean: FloatArray, directions: FloatArray) -> Head:  # noqa: ARG001 - the directions suffice
     return Head(mean, directions)

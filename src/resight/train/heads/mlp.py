@@ -1,6 +1,6 @@
 """A projection and a layer beside it: y = L2((x - mean) skip + max(0, (x - mean) hidden + shift) output).
 
-`output` begins at zero, so that the layer comes in as it learns.
+`output` starts at zero, so that the layer gains influence as it learns.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from resight.types import FloatArray
 
 @dataclass(frozen=True)
 class Config:
-    dimensions: int = 128  # that come out; never more than go in
+    dimensions: int = 128  # of the output, at most those of the input
     hidden: int = 512  # units of the layer
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Losses, one a file: embeddings [B, D] and labels [B] in, one number out.
+"""Losses, one per file: embeddings [B, D] and labels [B] in, one number out.
 
-A loss that learns one or more centres a class has `classes` and `dimensions` in its Config. One that compares the
-images of a batch with each other has `compares` set: it is given the whole batch, also where several processes share
-it, and needs several images of a class in it.
+A loss that learns one or more centres per class has `classes` and `dimensions` in its Config. A loss that compares the
+images of a batch with each other sets `compares`: it gets the whole batch, even if several processes share it, and
+needs several images of a class in it.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ class Loss(Protocol):
 
 
 def build(name: str, classes: int, dimensions: int, **settings: Any) -> nn.Module:
-    """The loss `name` for embeddings of so many dimensions; `classes` counts for losses that learn centres."""
+    """The loss `name` for embeddings of `dimensions`; only losses with centres use `classes`."""
     declared = {field.name for field in dataclasses.fields(plugins.find(__name__, name).Config)}
     given = {"classes": classes, "dimensions": dimensions}
     shape = {key: value for key, value in given.items() if key in declared}

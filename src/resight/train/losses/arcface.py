@@ -2,8 +2,8 @@
 
     logit_true = scale · cos(θ + margin)          logit_other = scale · cos θ
 
-Deng et al., CVPR 2019. Where θ + margin passes π, cos θ − margin · sin(margin) goes on falling in its place, so that
-the loss never rewards a worse angle. CiDeR takes a margin of 0.3 and does not tell its scale.
+Deng et al., CVPR 2019. Beyond θ + margin = π, cos θ − margin · sin(margin) replaces it and keeps falling, so that
+the loss never rewards a worse angle. CiDeR uses a margin of 0.3 and does not state its scale.
 """
 
 import math
@@ -22,7 +22,7 @@ class Config:
     dimensions: int
     margin: float = 0.3  # radians
     scale: float = 30.0
-    seed: int = 0  # of the centres at the start
+    seed: int = 0  # for the initial centres
 
     def __post_init__(self) -> None:
         check_range("margin", self.margin, 0, math.pi)
@@ -49,7 +49,7 @@ class ArcFace(nn.Module):
 def widen(cosines: Tensor, labels: Tensor, margin: float) -> Tensor:
     """Cosines [B, C] with the margin added to the angle of the true class."""
     true = cosines.gather(1, labels[:, None])
-    sines = (1 - true * true).clamp(min=1e-12).sqrt()  # of exactly 0 the root has no gradient
+    sines = (1 - true * true).clamp(min=1e-12).sqrt()  # the root of 0 has no gradient
     wider = true * math.cos(margin) - sines * math.sin(margin)
     beyond = true < math.cos(math.pi - margin)
     return cosines.scatter(1, labels[:, None], torch.where(beyond, true - margin * math.sin(margin), wider))

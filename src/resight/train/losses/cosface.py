@@ -20,7 +20,7 @@ class Config:
     dimensions: int
     margin: float = 0.3
     scale: float = 30.0
-    seed: int = 0  # of the centres at the start
+    seed: int = 0  # for the initial centres
 
     def __post_init__(self) -> None:
         check_range("margin", self.margin, 0, 2)

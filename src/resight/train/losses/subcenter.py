@@ -1,7 +1,7 @@
-"""Sub-centre ArcFace: a class has several centres, and the nearest of them counts, so that wrong or rare images of a
-class gather at a centre of their own.
+"""Sub-centre ArcFace: each class has several centres and the nearest one counts, so that mislabelled or rare images
+gather at a centre of their own.
 
-Deng et al., Sub-center ArcFace, ECCV 2020. With one centre a class it is ArcFace.
+Deng et al., Sub-center ArcFace, ECCV 2020. With one centre per class it is ArcFace.
 """
 
 import math
@@ -18,10 +18,10 @@ from resight.train.losses.arcface import draw_centres, widen
 class Config:
     classes: int
     dimensions: int
-    centres: int = 3  # a class
+    centres: int = 3  # per class
     margin: float = 0.3
     scale: float = 30.0
-    seed: int = 0  # of the centres at the start
+    seed: int = 0  # for the initial centres
 
     def __post_init__(self) -> None:
         check_range("centres", self.centres, 1)

@@ -1,4 +1,4 @@
-"""Supervised contrast: each image against all others of the batch, those of its class being the right answers.
+"""Supervised contrastive loss: each image against all others of the batch, with those of its class as positives.
 
     mean over images of −1/|P| Σ_{p in P} log(exp(s_p) / Σ_{a ≠ i} exp(s_a)),   s = cosine / temperature
 

@@ -36,7 +36,7 @@ class Triplet(nn.Module):
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         rows = normalize(embeddings)
-        distances = (2 - 2 * rows @ rows.T).clamp(min=1e-12).sqrt()  # of exactly 0 the root has no gradient
+        distances = (2 - 2 * rows @ rows.T).clamp(min=1e-12).sqrt()  # the root of 0 has no gradient
         alike = labels[:, None] == labels[None]
         same = alike & ~torch.eye(len(rows), dtype=torch.bool, device=rows.device)
         used = same.any(dim=1) & ~alike.all(dim=1)

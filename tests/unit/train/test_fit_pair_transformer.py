@@ -6,7 +6,16 @@ import torch
 
 from resight.errors import InputError
 from resight.search import scorers
-from resight.train.local_reranker import LocalReranker, Pair, Schedule, Shape, build, collate, export, train
+from resight.train.fit_pair_transformer import (
+    Pair,
+    PairTransformerNetwork,
+    Schedule,
+    Shape,
+    build,
+    collate,
+    export,
+    train,
+)
 from resight.types import Descriptors
 
 SHAPE = Shape(dimensions=8, width=16, depth=2, heads=2)
@@ -19,7 +28,7 @@ def draw(rng: np.random.Generator, name: str, count: int) -> Descriptors:
     return Descriptors((name,), vectors, np.zeros(count, np.int32), boxes=np.hstack([corners, corners + 10]))
 
 
-def stir(module: LocalReranker) -> LocalReranker:
+def stir(module: PairTransformerNetwork) -> PairTransformerNetwork:
     """Weights far from those that training starts from, in every part."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -28,7 +37,7 @@ def stir(module: LocalReranker) -> LocalReranker:
     return module
 
 
-def score(module: LocalReranker, queries: list[Descriptors], images: list[Descriptors]) -> np.ndarray:
+def score(module: PairTransformerNetwork, queries: list[Descriptors], images: list[Descriptors]) -> np.ndarray:
     with torch.no_grad():
         return module(*collate(queries), *collate(images)).numpy()
 

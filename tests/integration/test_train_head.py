@@ -1,4 +1,4 @@
-"""`train_folder` end to end on made things: ground that is lit from many sides."""
+"""`train_head` end to end on made things: ground that is lit from many sides."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from resight.errors import InputError
 from resight.evaluate import judge
 from resight.evaluate.statistics.tests import paired_interval, randomisation_test
 from resight.train.fit_head import Settings
-from resight.train.train_head import Report, train_folder
+from resight.train.train_head import Report, train_head
 from resight.types import Branch, Choice, Recipe
 
 RECIPE = Recipe(
@@ -28,7 +28,7 @@ RECIPE = Recipe(
         ),
     ),
 )
-SETTINGS = Settings(steps=60, check=30, things=24)
+SETTINGS = Settings(steps=60, check=30, instances=24)
 
 
 def make_ground(generator: np.random.Generator) -> np.ndarray:
@@ -53,7 +53,7 @@ def make_photos(folder: Path, things: int, lights: int = 4) -> Path:
 
 
 def train(photos: Path, out: Path, **settings: object) -> Report:
-    return train_folder(
+    return train_head(
         photos,
         out,
         RECIPE,
@@ -81,7 +81,7 @@ def test_light_is_learnt_and_the_recipe_is_ready_to_use(photos: Path, tmp_path: 
     assert head.facts.gain == pytest.approx(report.ap.difference)
     opened = open_collection(tmp_path / "photos.resight", tmp_path / "out" / "recipe.toml")
     opened.add(photos)
-    assert f"head({head.fingerprint})" in opened.description.spaces[0]
+    assert f"head({head.fingerprint})" in opened.metadata.spaces[0]
     assert opened.search(photos / "thing03" / "0.png", k=1)[0].id == "thing03/0.png"
 
 
@@ -94,7 +94,7 @@ def test_where_folders_mean_nothing_the_encoder_stays_frozen(photos: Path, tmp_p
         (mixed / f"{number}.png").write_bytes(path.read_bytes())
     report = train(tmp_path / "photos", tmp_path / "out")
     assert not report.kept
-    assert "stays frozen" in report.verdict
+    assert "the original encoder is kept" in report.verdict
     assert report.head is None
     assert not (tmp_path / "out" / "head.safetensors").exists()
     assert recipes.load(tmp_path / "out" / "recipe.toml") == RECIPE
@@ -106,7 +106,7 @@ def test_too_few_things_are_said_and_nothing_is_trained(tmp_path: Path) -> None:
     (photos / "alone" / "1.png").write_bytes((photos / "thing00" / "0.png").read_bytes())
     (photos / "thing01" / "broken.png").write_bytes(b"no picture")
     report = train(photos, tmp_path / "out")
-    assert "too few things to learn from: 8" in report.verdict
+    assert "Too few objects to learn from: 8" in report.verdict
     assert report.single == 1
     assert [Path(skipped.path).name for skipped in report.skipped] == ["broken.png"]
     assert recipes.load(tmp_path / "out" / "recipe.toml") == RECIPE
@@ -114,7 +114,7 @@ def test_too_few_things_are_said_and_nothing_is_trained(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_two_images_of_anything_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no thing in .* has two images"):
+    with pytest.raises(InputError, match=r"no object in .* has two images"):
         train(make_photos(tmp_path / "photos", 3, lights=1), tmp_path / "out")
 
 

@@ -1,10 +1,10 @@
-"""The curves of a training, as it runs: a line of JSON for each step and each validation, and TensorBoard.
+"""Metrics of a running training: one line of JSON per step and per validation, and TensorBoard.
 
     {"step": 12, "epoch": 0, "loss": 3.1, "rate": 0.001, "seconds": 4.2}
     {"step": 40, "epoch": 0, "validation": 0.61, "seconds": 20.5}
 
-`curves.jsonl` is appended to; a run that is resumed first cuts off what lies after its checkpoint. Beside it,
-`tensorboard/` holds the same where the package tensorboard is installed.
+`curves.jsonl` grows by one line at a time; a resumed run first removes the lines after its checkpoint. `tensorboard/`
+beside it holds the same metrics if the package tensorboard is installed.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ from resight.files.atomic import write_atomic
 FILE = "curves.jsonl"
 
 
-class Curves:
-    """Writes to `folder`; what was written after `step`, and validations of `epoch` or later, are cut off first."""
+class MetricLogger:
+    """Writes to `folder`, after removing the lines after `step` and the validations of `epoch` or later."""
 
     def __init__(self, folder: Path, step: int = 0, epoch: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        lines = read_curves(folder / FILE) if step else iter(())
+        lines = read_metrics(folder / FILE) if step else iter(())
         kept = [line for line in lines if line["step"] <= step and ("loss" in line or line["epoch"] < epoch)]
         with write_atomic(folder / FILE) as temporary:
             temporary.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
         self._file = (folder / FILE).open("a", encoding="utf-8", buffering=1)
         self._board = _open_board(folder / "tensorboard", step)
-        self.seconds = float(kept[-1]["seconds"]) if kept else 0.0  # that the training took before
+        self.seconds = float(kept[-1]["seconds"]) if kept else 0.0  # of training before this run
 
     def write(self, step: int, epoch: int, seconds: float, **values: float) -> None:
         self._file.write(json.dumps({"step": step, "epoch": epoch, **values, "seconds": round(seconds, 3)}) + "\n")
@@ -43,8 +43,8 @@ class Curves:
             self._board.close()
 
 
-def read_curves(path: Path) -> Iterator[dict[str, Any]]:
-    """Whole lines alone: a process that was killed may have left half of one."""
+def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the complete lines; a killed process may have left half of one."""
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8").splitlines():
