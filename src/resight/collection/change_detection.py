@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resight.encode.extract import chunk
+from resight.encode.extract import gather
 from resight.errors import CollectionError
 from resight.files import remote
 from resight.store import ImageRecord, Reader
@@ -36,7 +36,7 @@ class ChangeDetector:
 
     def detect(self, refs: Iterable[ImageRef | Skipped], *, ids_are_given: bool) -> Iterator[ImageRef | Skipped]:
         """What is new or changed, and what cannot be an image; `ids_are_given` by the caller."""
-        for batch in chunk(refs, LOOKED_UP):
+        for batch in gather(refs, LOOKED_UP):
             self._known.look_up(name for ref in batch if isinstance(ref, ImageRef) for name in _list_names(ref))
             for ref in batch:
                 if isinstance(ref, Skipped):

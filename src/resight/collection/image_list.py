@@ -13,7 +13,7 @@ from pathlib import Path
 
 from resight.data.folder_walk import walk
 from resight.data.image_files import SUFFIXES
-from resight.encode.extract import chunk
+from resight.encode.extract import gather
 from resight.errors import InputError
 from resight.files import remote
 from resight.types import ImageRef, Skipped
@@ -89,7 +89,7 @@ class _Spool:
         self._offsets: list[int] = []
         self._count = 0
         weakref.finalize(self, self._file.close)
-        for some in chunk(items, CHUNK):
+        for some in gather(items, CHUNK):
             self._offsets.append(self._file.tell())
             pickle.dump(some, self._file, pickle.HIGHEST_PROTOCOL)
             self._count += len(some)

@@ -28,7 +28,7 @@ from resight.collection.add import AddReport, Progress, Tally
 from resight.collection.change_detection import ChangeDetector, KnownImages
 from resight.collection.image_list import ImageList
 from resight.collection.ray_worker import TOKEN, Block, Failure, Job, Outcome, Worker
-from resight.encode.extract import chunk
+from resight.encode.extract import gather
 from resight.errors import InputError
 from resight.files.remote import is_remote
 from resight.store import SharedWriter, Store
@@ -150,7 +150,7 @@ def cut_blocks(refs: Sequence[ImageRef], known: KnownImages, workers: int) -> li
     size = min(max(share - share % SMALLEST_BLOCK, SMALLEST_BLOCK), LARGEST_BLOCK)
     new = [ref for ref in refs if not known.holds(ref.id)]
     changed = [ref for ref in refs if known.holds(ref.id)]
-    cut = [(some, part is new) for part in (new, changed) for some in chunk(part, size)]
+    cut = [(some, part is new) for part in (new, changed) for some in gather(part, size)]
     return [Block(number, tuple(some), is_new) for number, (some, is_new) in enumerate(cut)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from resight.errors import CollectionError, InputError
-from resight.index.qdrant_backend.backend import Backend, load_kind
+from resight.index.qdrant_backend.backend import Backend, load_backend
 
 LOCAL_FILE, EDGE_FILE = "meta.json", "edge_config.json"
 
@@ -39,16 +39,16 @@ def open_engine(engine: str, usual_name: str) -> Backend:
 
 
 def open_server(url: str, name: str) -> Backend:
-    place: Backend = load_kind("client").open_server(url, check_name(name))
+    place: Backend = load_backend("client").open_server(url, check_name(name))
     return place
 
 
 def open_folder(folder: Path, name: str, *, edge: bool) -> Backend:
     place: Backend
     if edge:
-        place = load_kind("edge").open_edge(folder / check_name(name))
+        place = load_backend("edge").open_edge(folder / check_name(name))
     else:
-        place = load_kind("client").open_folder(folder, check_name(name))
+        place = load_backend("client").open_folder(folder, check_name(name))
     return place
 
 

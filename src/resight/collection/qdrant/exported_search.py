@@ -21,7 +21,7 @@ from resight.collection.qdrant.connect import name_export, open_engine
 from resight.collection.qdrant.export_plan import GLOBAL, TOKENS, Plan, check_spaces, make_plan, require_complete
 from resight.collection.qdrant.payload_filters import translate
 from resight.collection.qdrant.sync import read_record
-from resight.index.qdrant_backend.backend import Ask, Backend
+from resight.index.qdrant_backend.backend import Backend, VectorQuery
 from resight.search import calibration as calibrations
 from resight.search import fusions
 from resight.search.pipeline import Pipeline, search
@@ -70,12 +70,12 @@ class ExportSearcher:
         assert allowed is None, "the condition filters"
         if self._global is None or not len(query):
             return Ranking(query.ids[0], (), np.zeros(0, np.float32))
-        ask = Ask(GLOBAL, self._global, k, exact=False)
+        ask = VectorQuery(GLOBAL, self._global, k, exact=False)
         share = 1.0
         if self._plan.tokens_branch is not None:
             # Of two stages, the second orders no more images than the recipe says, or than are asked for.
             depth = max(self._plan.shortlist, self._k if self._plan.two_stages else k)
-            ask = Ask(TOKENS, np.asarray(query.vectors, np.float32), k, first=replace(ask, limit=depth))
+            ask = VectorQuery(TOKENS, np.asarray(query.vectors, np.float32), k, first=replace(ask, limit=depth))
             share = 1 / len(query)
         found = self._backend.query(ask, self._condition, payload=True)
         self._records = {point.payload["id"]: read_record(point.payload) for point in found}
