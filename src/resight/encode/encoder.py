@@ -7,6 +7,7 @@ for. `spaces` holds one fingerprint per branch: two collections can be compared 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +15,16 @@ from resight.boxes import clip, crop
 from resight.encode import backbones, descriptors, transforms
 from resight.encode.backbones import Backbone
 from resight.encode.backbones.fused import Fused
-from resight.encode.descriptors import Descriptor, regions
-from resight.encode.descriptors.regions import RegionSource
+from resight.encode.descriptors import Descriptor
 from resight.encode.feature_cache import Cached, FeatureCache, unbatch
 from resight.encode.regions import choose_regions, join_regions, shift
 from resight.encode.transforms import Transform
 from resight.errors import RecipeError, SpaceMismatch
 from resight.files.fingerprint import fingerprint
 from resight.types import Box, Branch, Choice, Descriptors, Features, Picture, Role
+
+if TYPE_CHECKING:
+    from resight.encode.descriptors.regions import RegionSource
 
 BATCH = 64  # regions that the encoder holds in memory together
 REGIONS = "in "  # precedes the regions in a fingerprint
@@ -192,7 +195,7 @@ class _Describer:
 class RegionFinder:
     """The regions of a picture for one branch; without a source, the whole picture."""
 
-    def __init__(self, source: RegionSource | None) -> None:
+    def __init__(self, source: "RegionSource | None") -> None:
         self._source = source
         self.has_source = source is not None
         self.fingerprints = [f"{REGIONS}{source.fingerprint}"] if source else []
@@ -213,8 +216,14 @@ def build_region_finders(choices: Sequence[Choice | None]) -> list[RegionFinder]
     for choice in choices:
         if choice not in distinct:
             distinct.append(choice)
-    built = [RegionFinder(regions.build(choice.name, **choice.settings) if choice else None) for choice in distinct]
+    built = [RegionFinder(_build_source(choice) if choice else None) for choice in distinct]
     return [built[distinct.index(choice)] for choice in choices]
+
+
+def _build_source(choice: Choice) -> "RegionSource":
+    from resight.encode.descriptors import regions  # most recipes describe whole images
+
+    return regions.build(choice.name, **choice.settings)
 
 
 @dataclass(frozen=True)

@@ -26,16 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from resight.errors import RecipeError, did_you_mean
-from resight.recipe.expand import LABEL_SEPARATOR, expand
-from resight.recipe.overrides import apply, reaches
 from resight.recipe.paths import expand_here
-from resight.recipe.tables import parse, read_choice, to_table
+from resight.recipe.tables import LABEL_SEPARATOR, parse, read_choice, to_table
 from resight.types import Choice, Recipe
 
 __all__ = [
     "LABEL_SEPARATOR",
-    "apply",
-    "expand",
     "label",
     "label_all",
     "load",
@@ -78,18 +74,27 @@ def load_many(
     With `presets`, these define encoding and search, and the only source the data and the metrics. An override that
     names a row applies to the recipes that have this row, any other to all.
     """
+    from resight.recipe.expand import expand  # a stored recipe, that of a collection, is expanded already
+
     tables = [_read(source) for source in sources]
     if presets:
         tables = _evaluate_presets(tables, [_read(preset) for preset in presets])
     tables = _share_data(tables)
-    for override in overrides:
-        reached = [table for table in tables if reaches(table, override)]
-        for table in reached or tables:
-            apply(table, override)
+    if overrides:
+        _override(tables, overrides)
     found = [parse(one) for table in tables for one in expand(table)]
     for recipe in found:
         refuse_idle_index(recipe, overrides)
     return found
+
+
+def _override(tables: Sequence[dict[str, Any]], overrides: Sequence[str]) -> None:
+    from resight.recipe.overrides import apply, reaches  # few commands have any
+
+    for override in overrides:
+        reached = [table for table in tables if reaches(table, override)]
+        for table in reached or tables:
+            apply(table, override)
 
 
 def refuse_idle_index(recipe: Recipe, overrides: Sequence[str]) -> None:

@@ -35,7 +35,7 @@ from typing import Any, TypeGuard
 
 from resight import plugins
 from resight.errors import MissingExtra, RecipeError, did_you_mean
-from resight.recipe.tables import BRANCH_KEYS, read_choice
+from resight.recipe.tables import BRANCH_KEYS, LABEL_SEPARATOR, read_choice
 from resight.types import Choice
 
 PACKAGES = {  # keys that hold plug-ins, and may hold alternatives
@@ -50,7 +50,6 @@ PACKAGES = {  # keys that hold plug-ins, and may hold alternatives
 }
 CHAINS = ("transforms", "rerankers")  # keys that hold a list of plug-ins
 ROW_KEYS = ("branches", "fusion", "store", "index", "rerankers", "train")  # of a row that is not one branch
-LABEL_SEPARATOR = ": "  # between the name of a recipe and the label of one of its rows or alternatives
 
 
 def expand(table: Mapping[str, Any], default_name: str = "unnamed") -> list[dict[str, Any]]:

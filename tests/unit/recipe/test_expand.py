@@ -7,6 +7,8 @@ import pytest
 
 from resight import recipe
 from resight.errors import RecipeError
+from resight.recipe.expand import expand as expand_tables
+from resight.recipe.overrides import apply
 from resight.types import Branch, Choice, Recipe
 
 POOLED = {"name": "pooled", "pooling": "gem"}
@@ -39,7 +41,7 @@ def write(tmp_path: Path) -> Any:
 
 
 def expand(table: dict[str, Any]) -> list[Recipe]:
-    return [recipe.parse(one) for one in recipe.expand(table)]
+    return [recipe.parse(one) for one in expand_tables(table)]
 
 
 def labels(found: list[Recipe]) -> list[str]:
@@ -165,7 +167,7 @@ def test_a_star_reaches_every_row_and_gives_each_a_value_of_its_own(write) -> No
     found = recipe.load_all(path, ["rows.*.encoder.mean=[0.5]", "rows.Bob's.encoder.mean.0=0.1"])
     assert [one.branches[0].encoder.settings["mean"] for one in found] == [[0.5], [0.5], [0.1]]
     table: dict[str, Any] = {"branches": [{"weight": 1}, {"weight": 2}]}
-    recipe.apply(table, "branches.*.weight=0")
+    apply(table, "branches.*.weight=0")
     assert table == {"branches": [{"weight": 0}, {"weight": 0}]}
 
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from resight import recipe
 from resight.errors import RecipeError
-from resight.recipe.expand import expand_settings
+from resight.recipe.expand import expand, expand_settings
 
 
 def labels(table: dict) -> list[str]:
-    return [made["name"].partition(": ")[2] for made in recipe.expand({"name": "r", **table})]
+    return [made["name"].partition(": ")[2] for made in expand({"name": "r", **table})]
 
 
 def branch(**parts: object) -> dict:
@@ -70,11 +69,11 @@ def test_lists_multiply_with_alternatives_and_names():
 def test_plugins_in_a_chain_spread_too():
     table = {**branch(), "rerankers": [{"name": "late", "candidates": [10, 20]}, "layout"]}
     assert labels(table) == ["late candidates=10 + layout", "late candidates=20 + layout"]
-    made = recipe.expand({"name": "r", **table})
+    made = expand({"name": "r", **table})
     assert made[1]["rerankers"] == [{"name": "late", "candidates": 20}, "layout"]
 
 
 def test_a_list_with_one_value_is_that_value():
-    made = recipe.expand({"name": "r", **branch(descriptor={"name": "pooled", "pooling": ["max"]})})
+    made = expand({"name": "r", **branch(descriptor={"name": "pooled", "pooling": ["max"]})})
     assert [one["name"] for one in made] == ["r"]
     assert made[0]["branches"][0]["descriptor"] == {"name": "pooled", "pooling": "max"}

@@ -9,6 +9,8 @@ import pytest
 from resight import plugins, recipe
 from resight.encode import models
 from resight.errors import MissingWeights, RecipeError
+from resight.recipe.expand import expand
+from resight.recipe.overrides import apply
 from resight.types import Branch, Choice, Recipe
 
 TEXT = """
@@ -46,7 +48,7 @@ def file(tmp_path: Path) -> Path:
 
 def override(text: str, table: dict) -> dict:
     changed = copy.deepcopy(table)
-    recipe.apply(changed, text)
+    apply(changed, text)
     return changed
 
 
@@ -175,13 +177,13 @@ def test_a_value_is_toml_or_a_bare_word(text: str, value: object):
 @pytest.mark.parametrize("text", ["index", "=3", " = 3"])
 def test_an_override_without_key_or_value_is_refused(text: str):
     with pytest.raises(RecipeError, match="cannot use"):
-        recipe.apply({}, text)
+        apply({}, text)
 
 
 @pytest.mark.parametrize("text", ["branches.1.weight=3", "branches.first.weight=3", "branches.-1=3", "name.x.y=3"])
 def test_an_override_that_leads_nowhere_is_refused(text: str):
     with pytest.raises(RecipeError, match="leads nowhere"):
-        recipe.apply({"branches": [dict(BRANCH)], "name": {"x": 5}}, text)
+        apply({"branches": [dict(BRANCH)], "name": {"x": 5}}, text)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_a_list_of_plug_ins_makes_a_recipe_of_each(file: Path):
 
 def test_every_combination_of_alternatives_is_made_the_last_place_changing_fastest():
     table = {"name": "r", "index": ["exact", "hnsw"], "branches": [{"encoder": "sift", "descriptor": ["vlad", "asmk"]}]}
-    made = [recipe.parse(one) for one in recipe.expand(table)]
+    made = [recipe.parse(one) for one in expand(table)]
     assert [one.name for one in made] == ["r: exact, vlad", "r: exact, asmk", "r: hnsw, vlad", "r: hnsw, asmk"]
     assert [(one.index.name, one.branches[0].descriptor.name) for one in made] == [
         ("exact", "vlad"), ("exact", "asmk"), ("hnsw", "vlad"), ("hnsw", "asmk")
@@ -223,22 +225,22 @@ def test_a_label_has_the_settings_that_tell_alternatives_apart():
         {"name": "aggregated", "k": 32, "merge": "mean"},
     ]
     table = {"name": "r", "branches": [{"encoder": "sift", "descriptor": options}]}
-    labels = [recipe.label(recipe.parse(one)) for one in recipe.expand(table)]
+    labels = [recipe.label(recipe.parse(one)) for one in expand(table)]
     assert labels == ["tokens", "tokens selection=norm k=16 seed=1", "aggregated k=16", "aggregated k=32"]
 
 
 def test_rerankers_have_alternatives_as_lists_of_lists():
     table = {"name": "r", "branches": [BRANCH], "rerankers": [[], [{"name": "late", "candidates": 5}, "geometry"]]}
-    first, second = (recipe.parse(one) for one in recipe.expand(table))
+    first, second = (recipe.parse(one) for one in expand(table))
     assert (first.rerankers, recipe.label(first)) == ((), "none")
     assert second.rerankers == (Choice("late", {"candidates": 5}), Choice("geometry"))
     assert recipe.label(second) == "late + geometry"
-    chain = recipe.expand({"branches": [BRANCH], "rerankers": ["late", "geometry"]})
+    chain = expand({"branches": [BRANCH], "rerankers": ["late", "geometry"]})
     assert len(chain) == 1  # one after the other, and no choice
 
 
 def test_a_single_alternative_is_no_choice():
-    (table,) = recipe.expand({"name": "r", "index": [{"name": "hnsw", "links": 8}], "branches": [BRANCH]})
+    (table,) = expand({"name": "r", "index": [{"name": "hnsw", "links": 8}], "branches": [BRANCH]})
     assert recipe.parse(table) == Recipe(
         "r", (Branch(Choice("sift"), Choice("vlad")),), index=Choice("hnsw", {"links": 8})
     )
@@ -247,7 +249,7 @@ def test_a_single_alternative_is_no_choice():
 def test_expanding_changes_no_table_that_was_given():
     table = {"name": "r", "branches": [{"encoder": "sift", "descriptor": ["vlad", "asmk"]}]}
     before = copy.deepcopy(table)
-    recipe.expand(table)
+    expand(table)
     assert table == before
 
 
@@ -281,7 +283,7 @@ def test_where_one_recipe_is_needed_alternatives_are_refused_and_named(file: Pat
 )
 def test_alternatives_that_make_no_sense_say_why(extra: dict, problem: str):
     with pytest.raises(RecipeError) as caught:
-        recipe.expand({"branches": [BRANCH], **extra})
+        expand({"branches": [BRANCH], **extra})
     assert caught.value.problem == problem
 
 

@@ -79,12 +79,12 @@ def write_boxes(
 
 
 def _build(name: str, settings: list[str] | None) -> "DataSource":
-    from resight import recipe as recipes
     from resight.data import sets
+    from resight.recipe.overrides import apply
 
     chosen: dict[str, object] = {}
     for setting in settings or ():
-        recipes.apply(chosen, setting)
+        apply(chosen, setting)
     return sets.build(name, **chosen)
 
 

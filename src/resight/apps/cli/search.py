@@ -90,9 +90,11 @@ def open_to_search(path: Path, settings: list[str] | None, engine: str = "local"
 
     recipe = None
     if settings:
+        from resight.recipe.overrides import apply
+
         table = recipes.to_table(metadata.read(path).recipe)
         for setting in settings:
-            recipes.apply(table, setting)
+            apply(table, setting)
         recipe = recipes.parse(table)
         recipes.refuse_idle_index(recipe, settings)
     opened = open_collection(path, recipe, must_exist=True, engine=engine)

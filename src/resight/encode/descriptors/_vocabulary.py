@@ -1,7 +1,9 @@
-"""The settings of every descriptor that has visual words, and the code book that they mean."""
+"""Settings that all descriptors with visual words share, and the code book that they name."""
 
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from resight.encode import codebook as codebooks
 from resight.encode.codebook import Codebook
@@ -10,17 +12,17 @@ from resight.plugins import check_range
 from resight.types import Features, FloatArray
 from resight.vectors import l2_normalise
 
-LEARN = "learn"  # in the place of a file: from the images that are indexed
+LEARN = "learn"  # instead of a file: learn from the images that are indexed
 
 
 @dataclass(frozen=True)
 class VocabularySettings:
-    codebook: Path | None = None  # a file of one's own, or "learn"; None: the generic one for RootSIFT
-    words: int | None = None  # how many; to be learnt, or that the file has to have
-    normalise: bool = False  # features to unit length first, as tokens of a network should be
-    # How it is learnt, where it is:
-    sample: int = 500_000  # at most so many features
-    branching: int | None = None  # a tree of words, each node with so many below it; None: no tree
+    codebook: Path | None = None  # a file of your own, or "learn"; None: the generic one for RootSIFT
+    words: int | None = None  # number to learn, or that the file must have
+    normalise: bool = False  # features to unit length first, as for tokens of a network
+    # For codebook = "learn":
+    sample: int = 500_000  # features at most
+    branching: int | None = None  # children per node of a tree of words; None: no tree
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -33,12 +35,12 @@ class VocabularySettings:
 
 
 def open_codebook(settings: VocabularySettings, shipped: str, bits: bool = False) -> Codebook:
-    """bits: whether binary words will do."""
+    """The code book; `bits`: the descriptor also takes binary words."""
     if settings.codebook is not None and str(settings.codebook) == LEARN:
         raise RecipeError(
             'codebook = "learn", and there are no images to learn from',
-            expected="a collection that is made together with its images",
-            actual="a recipe alone",
+            expected="a collection that is made from images",
+            actual="a recipe without images",
             fix="make it with `resight index` or `resight eval`, or learn a file with `resight codebook` first",
         )
     book = codebooks.load(settings.codebook, shipped)
@@ -59,7 +61,19 @@ def open_codebook(settings: VocabularySettings, shipped: str, bits: bool = False
     return book
 
 
-def take_rows(features: Features, image: int, normalise: bool) -> FloatArray:
-    """The local features of one image of a batch as words are found among them: [n, D] float32 or uint8."""
+def read_rows(features: Features, image: int, normalise: bool) -> FloatArray:
+    """The local features of one image of a batch, ready for assignment to words: [n, D] float32 or uint8."""
     rows: FloatArray = features.patches[image]
     return l2_normalise(rows) if normalise and rows.dtype != "uint8" else rows
+
+
+def sum_residuals(vectors: FloatArray, codebook: Codebook, count: int) -> tuple[np.ndarray, FloatArray]:
+    """The words that occur [m], rising, and the sum of their residuals [m, D], each feature given to `count` words."""
+    assigned = codebook.assign(vectors, count)
+    words, slots = np.unique(assigned.ravel(), return_inverse=True)
+    order = np.argsort(slots, kind="stable")
+    residuals = np.repeat(vectors, assigned.shape[1], axis=0) - codebook.centres[assigned.ravel()]
+    if len(words) == 0:
+        return words, np.zeros((0, codebook.centres.shape[1]), np.float32)
+    starts = np.searchsorted(slots[order], np.arange(len(words)))
+    return words, np.add.reduceat(residuals[order], starts, axis=0)

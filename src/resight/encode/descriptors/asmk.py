@@ -1,9 +1,9 @@
 """Binarised ASMK: one row for each visual word that an image has.
 
-The residuals of the features of a word are summed and binarised: bit j is 1 where Σ (x - c_w)_j > 0.
-Out: vectors [n, D/8] uint8 (packed bits, most significant first) and words [n]. The match kernel and the
-inverted file are in `resight/index/inverted.py`. Tolias, Avrithis and Jégou, ICCV 2013 (ASMK*).
-A query gives each feature to its `query_words` nearest words, an image of the data base to one.
+Residuals of the features of a word are summed and binarised: bit j is 1 where Σ (x - c_w)_j > 0. Out: vectors
+[n, D/8] uint8 (packed bits, most significant first) and words [n]. A query assigns each feature to its `query_words`
+nearest words, a database image to one. The match kernel and the inverted file are in `resight/index/asmk_inverted.py`.
+Tolias, Avrithis and Jégou, ICCV 2013 (ASMK*).
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resight.encode import codebook as codebooks
-from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, take_rows
-from resight.encode.descriptors.vlad import sum_residuals
+from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, read_rows, sum_residuals
 from resight.plugins import check_range
 from resight.types import Descriptors, Features, Role
 
@@ -38,7 +37,7 @@ class Asmk:
         self._count = {"database": 1, "query": query_words}
 
     def describe(self, features: Features, role: Role) -> Descriptors:
-        images = [take_rows(features, image, self._normalise) for image in range(len(features.ids))]
+        images = [read_rows(features, image, self._normalise) for image in range(len(features.ids))]
         parts = [sum_residuals(rows, self._codebook, self._count[role]) for rows in images]
         lengths = [len(words) for words, _ in parts]
         return Descriptors(

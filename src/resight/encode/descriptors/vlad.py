@@ -1,6 +1,6 @@
-"""VLAD: one vector an image from the residuals of its local features to their visual words.
+"""VLAD: one vector per image from the residuals of its local features to their visual words.
 
-v_w = Σ_{x assigned to w} (x - c_w); each v_w L2-normalised (intra-normalisation, against bursts), the
+v_w = Σ_{x assigned to w} (x - c_w); each v_w L2-normalised (intra-normalisation, against bursts), and the
 concatenation L2-normalised: [1, words · D]. Jégou et al., CVPR 2010; Arandjelović and Zisserman, CVPR 2013.
 An image without local features gives the zero vector, which is similar to nothing.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resight.encode import codebook as codebooks
-from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, take_rows
+from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, read_rows, sum_residuals
 from resight.types import Descriptors, Features, FloatArray, Role
 from resight.vectors import l2_normalise_exact
 
@@ -31,7 +31,7 @@ class Vlad:
         self._normalise = normalise
 
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
-        images = [take_rows(features, image, self._normalise) for image in range(len(features.ids))]
+        images = [read_rows(features, image, self._normalise) for image in range(len(features.ids))]
         vectors = np.stack([aggregate(rows, self._codebook) for rows in images])
         return Descriptors(features.ids, vectors, np.arange(len(features.ids), dtype=np.int32))
 
@@ -44,15 +44,3 @@ def aggregate(vectors: FloatArray, codebook: codebooks.Codebook) -> FloatArray:
     flat: FloatArray = table.ravel()
     # Not l2_normalise: the norm of one long vector is summed in another order, and stored rows would change.
     return flat / max(float(np.linalg.norm(flat)), 1e-6)
-
-
-def sum_residuals(vectors: FloatArray, codebook: codebooks.Codebook, count: int) -> tuple[np.ndarray, FloatArray]:
-    """The words that occur [m], rising, and the sum of their residuals [m, D], each feature given to `count` words."""
-    assigned = codebook.assign(vectors, count)
-    words, slots = np.unique(assigned.ravel(), return_inverse=True)
-    order = np.argsort(slots, kind="stable")
-    residuals = np.repeat(vectors, assigned.shape[1], axis=0) - codebook.centres[assigned.ravel()]
-    if len(words) == 0:
-        return words, np.zeros((0, codebook.centres.shape[1]), np.float32)
-    starts = np.searchsorted(slots[order], np.arange(len(words)))
-    return words, np.add.reduceat(residuals[order], starts, axis=0)

@@ -3,7 +3,8 @@ import pytest
 from support.builders import keypoint_features
 
 from resight.encode import codebook as codebooks
-from resight.encode.descriptors.vlad import Vlad, aggregate, sum_residuals
+from resight.encode.descriptors._vocabulary import sum_residuals
+from resight.encode.descriptors.vlad import Vlad, aggregate
 
 BOOK = codebooks.make(np.array([[0, 0], [10, 0]], np.float32))
 
