@@ -112,6 +112,23 @@ def draw_lines(
     return result
 
 
+def draw_token_pairs(
+    query_pixels: Pixels,
+    image_pixels: Pixels,
+    matches: TokenMatches,
+    query_size: tuple[int, int],
+    image_size: tuple[int, int],
+    limit: int = PAIRS,
+) -> Pixels:
+    """Query on the left, image on the right; matched tokens carry the same number."""
+    chosen = choose_pairs(matches, limit)
+    left, right = equalise(query_pixels, image_pixels)
+    return join(
+        mark(left, matches.query_seeds[chosen[:, 0]], query_size),
+        mark(right, matches.image_seeds[chosen[:, 1]], image_size),
+    )
+
+
 def choose_pairs(matches: TokenMatches, limit: int = PAIRS) -> IntArray:
     """At most `limit` pairs [n, 2], the best supported first; none touches an earlier one in either image.
 

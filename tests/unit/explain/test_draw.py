@@ -12,6 +12,7 @@ from resight.explain.draw import (
     draw_box,
     draw_match,
     draw_quadrilateral,
+    draw_token_pairs,
     equalise,
     mark,
     sample_farthest,
@@ -128,6 +129,11 @@ def test_one_part_of_the_answer_is_shown_once():
 def test_pairs_without_support_are_not_shown():
     assert choose_pairs(line_up([0.0, 0.4, -0.1])).tolist() == [[1, 1]]
     assert choose_pairs(line_up([0.0])).shape == (0, 2)
+
+
+def test_both_images_stand_side_by_side_at_one_height():
+    found = draw_token_pairs(black(50, 100), black(100, 80), line_up([0.5]), (100, 50), (80, 100))
+    assert found.shape == (100, 200 + 4 + 80, 3)
 
 
 def test_marks_are_where_the_boxes_are_and_keep_what_is_in_them():
