@@ -152,12 +152,12 @@ def share_work(team: "Team", recipe: "Recipe", data: Path, out: Path, resume: bo
         return
     with terminal.progress("reading sizes") as bar:
 
-        def show(stage: str, told: StepReport) -> None:
-            found = f", validation {told.validation:.3f}" if told.validation is not None else ""
-            bar.rename(f"{stage}: epoch {told.epoch + 1}, loss {told.loss:.3f}, rate {told.rate:.2g}{found}")
-            bar(told.step, told.steps)
+        def show(stage: str, report: StepReport) -> None:
+            found = f", validation {report.validation:.3f}" if report.validation is not None else ""
+            bar.rename(f"{stage}: epoch {report.epoch + 1}, loss {report.loss:.3f}, rate {report.rate:.2g}{found}")
+            bar(report.step, report.steps)
 
-        train_recipe(recipe, data, out, judge, resume=resume, team=team, tell=show, listing=bar)
+        train_recipe(recipe, data, out, judge, resume=resume, team=team, on_step=show, listing=bar)
 
 
 def _print_trained(name: str, report: dict[str, Any]) -> None:
@@ -212,7 +212,7 @@ def _train_head(
             settings=Settings(minutes=minutes),
             cache=features,
             progress=bar,
-            tell=lambda head, check: bar.rename(
+            on_check=lambda head, check: bar.rename(
                 f"{head.name}: step {check.step}, loss {check.loss:.3f}, AP {check.score:.3f}"
             ),
         )
