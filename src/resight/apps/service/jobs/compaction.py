@@ -14,8 +14,7 @@ from typing import Protocol
 
 from resight.apps.service.executor import NICE
 from resight.apps.service.settings import make_subprocess_env
-from resight.collection import Collection
-from resight.collection import LOCAL
+from resight.collection import LOCAL, Collection
 from resight.errors import CollectionBusy, CollectionError, ResightError
 from resight.files.remote import to_url
 
