@@ -123,7 +123,7 @@ def clock(real: Real, folder: Path, options: argparse.Namespace) -> None:
     print(f"{measure_anonymous():.2f} GiB anonymous", flush=True)
 
 
-def ask(searcher: maxsim.LateSearcher, queries: list[Descriptors], what: str) -> None:
+def ask(searcher: maxsim.MaxSimSearcher, queries: list[Descriptors], what: str) -> None:
     wall, cpu = [], []
     for query in queries:
         start, busy = time.perf_counter(), time.process_time()

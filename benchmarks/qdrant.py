@@ -20,7 +20,7 @@ from resight.collection import Collection
 from resight.collection.qdrant.connect import open_folder
 from resight.collection.qdrant.exported_search import ask_export
 from resight.collection.qdrant.sync import export
-from resight.index.qdrant_backend.backend import Place
+from resight.index.qdrant_backend.backend import Backend
 from resight.search.request import SearchRequest
 from resight.store import ImageRecord, Record
 from resight.types import Descriptors, Query
@@ -58,12 +58,14 @@ def main() -> None:
 
 
 def measure(
-    collection: Collection, place: Place, shortlist: int, queries: list[Query], expected: list[tuple[str, ...]]
+    collection: Collection, place: Backend, shortlist: int, queries: list[Query], expected: list[tuple[str, ...]]
 ) -> None:
     start = time.perf_counter()
     report = export(collection, place, shortlist)
     seconds = round(time.perf_counter() - start, 1)
-    middle, found = time_queries(lambda query: ask_export(collection, place, SearchRequest(query, K)).ranking.ids, queries)
+    middle, found = time_queries(
+        lambda query: ask_export(collection, place, SearchRequest(query, K)).ranking.ids, queries
+    )
     pairs = list(zip(found, expected, strict=True))
     row = {
         "where": report.where,

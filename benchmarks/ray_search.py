@@ -25,7 +25,7 @@ protect()  # Ray looks for the token when it is loaded
 from resight import index  # noqa: E402
 from resight.errors import ClusterError  # noqa: E402
 from resight.index.ray_shards import Config, RayShards, ShardSearcher, build  # noqa: E402
-from resight.index.shards.replica_manager import ClusterState, find_keeper  # noqa: E402
+from resight.index.shards.replica_manager import ClusterState, find_replica_manager  # noqa: E402
 from resight.ray_cluster import connect  # noqa: E402
 from resight.types import Choice, Descriptors, Ranking  # noqa: E402
 
@@ -181,7 +181,7 @@ def is_same(found: Ranking, right: Ranking) -> bool:
 
 
 def tell() -> ClusterState:
-    return find_keeper().tell()
+    return find_replica_manager().describe_state()
 
 
 def join(head: Node) -> None:

@@ -62,7 +62,7 @@ class Node:
                 name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
             except OSError:
                 continue
-            if "HeldShards" in name:
+            if "ShardServer" in name:
                 user, system = rest.split()[11:13]
                 seconds += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
         return seconds

@@ -20,11 +20,11 @@ from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 import resight
 from resight.collection.qdrant.connect import open_engine
-from resight.collection.qdrant.export_plan import make_plan, require_complete, write_mark
+from resight.collection.qdrant.export_plan import make_plan, require_complete, write_marker
 from resight.collection.qdrant.exported_search import ask_engine, ask_export
 from resight.collection.qdrant.sync import export
 from resight.errors import ClusterError, CollectionBusy, CollectionError, InputError, RecipeError, SpaceMismatch
-from resight.index.qdrant_backend.backend import Backend, Point, VectorLayout, load_kind
+from resight.index.qdrant_backend.backend import Backend, Point, VectorLayout, load_backend
 from resight.search.request import SearchRequest
 
 QdrantClient = pytest.importorskip("qdrant_client").QdrantClient
@@ -82,12 +82,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Somewhere in Qdrant, with nothing in it."""
     if request.param == "edge":
         pytest.importorskip("qdrant_edge")
-        opened: Backend = load_kind("edge").open_edge(tmp_path / "qdrant" / "photos")
+        opened: Backend = load_backend("edge").open_edge(tmp_path / "qdrant" / "photos")
     elif request.param == "local":
-        opened = load_kind("client").open_folder(tmp_path / "qdrant", "photos")
+        opened = load_backend("client").open_folder(tmp_path / "qdrant", "photos")
     elif request.param == "stand-in":
         with serve_qdrant() as (url, _):
-            opened = load_kind("client").open_server(url, "photos")
+            opened = load_backend("client").open_server(url, "photos")
             yield opened
             opened.close()
         return
@@ -95,7 +95,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
         if "RESIGHT_QDRANT_URL" not in os.environ:
             pytest.skip("RESIGHT_QDRANT_URL does not name a Qdrant server")
         name = f"resight-test-{uuid.uuid4()}"
-        opened = load_kind("client").open_server(os.environ["RESIGHT_QDRANT_URL"], name)
+        opened = load_backend("client").open_server(os.environ["RESIGHT_QDRANT_URL"], name)
         request.addfinalizer(lambda: drop(name))
     yield opened
     opened.close()
@@ -178,7 +178,7 @@ def test_an_export_that_was_cut_short_is_refused_and_goes_on_where_it_stopped(
 def test_a_name_that_somebody_else_has_is_left_alone(place: Backend, made: dict[str, Path]):
     place.create({"global": VectorLayout(112), "tokens": VectorLayout(112, many=True)})
     place.upsert([Point(1, {"global": np.ones(112, np.float32)}, {"theirs": True})])
-    with pytest.raises(CollectionError, match="1 points of somebody else's"):
+    with pytest.raises(CollectionError, match="1 points of another program"):
         export(resight.open(made["tokens"]), place)
     assert place.read_payload(1) == {"theirs": True}
 
@@ -205,7 +205,7 @@ def test_where_nothing_was_exported_there_is_no_answer(place: Backend, made: dic
 
 def test_a_server_is_asked_to_index_what_conditions_are_about(made: dict[str, Path]):
     with serve_qdrant() as (url, indexed):
-        export(resight.open(made["tokens"]), load_kind("client").open_server(url, "photos"))
+        export(resight.open(made["tokens"]), load_backend("client").open_server(url, "photos"))
     assert {"position", 'numbers."year"', 'numbers."lat"'} <= set(indexed)
 
 
@@ -304,6 +304,6 @@ def test_a_mark_says_what_was_exported(place: Backend, made: dict[str, Path]):
     plan = require_complete(place)
     assert (plan.shortlist, plan.images, plan.meaning) == (7, IMAGES, "the mean of the tokens")
     assert plan.spaces == make_plan(collection).spaces
-    write_mark(plan, place, "writing")
+    write_marker(plan, place, "writing")
     with pytest.raises(CollectionError, match="not complete"):
         require_complete(place)

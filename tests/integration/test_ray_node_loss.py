@@ -56,7 +56,7 @@ def main(folder: Path, mark: str) -> None:
         alone = create(folder / "alone", index.build("exact"))
         twice = create(folder / "twice", index.build("ray_shards", shards=SHARDS, replication=2))
         wait_until(lambda: len([node for node in ray.nodes() if node["Alive"]]) == 2)
-        keeper, on_both = twice.start()
+        manager, on_both = twice.start()
         wait_until(lambda: on_both.count() == 2 * SHARDS)
         once = create(folder / "once", index.build("ray_shards", shards=SHARDS, replication=1))
         _, on_one = once.start()
@@ -70,7 +70,7 @@ def main(folder: Path, mark: str) -> None:
                 found, right = (some.search(make_rows(1, number + 1), 5) for some in (searcher, alone))
                 assert (found.ids, found.scores.tolist()) == (right.ids, right.scores.tolist())
                 answers += 1
-        wait_until(lambda: len(keeper.pool.list()) == 1 and on_one.count() == on_both.count() == SHARDS)
+        wait_until(lambda: len(manager.pool.list()) == 1 and on_one.count() == on_both.count() == SHARDS)
         (folder / OUTCOME).write_text(f"{answers} answers, {on_one.count()} replicas")
     finally:
         kill(mark)

@@ -83,12 +83,12 @@ def test_a_host_that_dies_costs_no_answer_and_its_shards_are_restored(tmp_path: 
     rows = make_rows(200, 1, 16)
     alone = create(tmp_path / "alone", "exact", rows)
     shards: Any = create(tmp_path / "shards", "ray_shards", rows, shards=3)
-    keeper, replicas = shards.start()
+    manager, replicas = shards.start()
     queries = make_queries(rows, 1, 6)
     for number, query in enumerate(queries):
         if number == 2:
-            for host in keeper.pool.list().values():
-                host.actor.__ray_terminate__.options(concurrency_group="care").remote()
+            for host in manager.pool.list().values():
+                host.actor.__ray_terminate__.options(concurrency_group="maintain").remote()
         check_same(shards.search(query, 5), alone.search(query, 5))
     wait_until(lambda: replicas.count() == 3)
 
@@ -100,12 +100,12 @@ def test_an_index_whose_files_are_gone_keeps_no_other_from_being_restored(
     gone: Any = create(tmp_path / "gone", "ray_shards", rows)
     gone.start()
     shards: Any = create(tmp_path / "shards", "ray_shards", rows)
-    keeper, replicas = shards.start()
+    manager, replicas = shards.start()
     shutil.rmtree(tmp_path / "gone")
-    before = set(keeper.pool.list().values())
+    before = set(manager.pool.list().values())
     for host in before:
-        host.actor.__ray_terminate__.options(concurrency_group="care").remote()
-    wait_until(lambda: not before & set(keeper.pool.list().values()) and replicas.count() == 2)
+        host.actor.__ray_terminate__.options(concurrency_group="maintain").remote()
+    wait_until(lambda: not before & set(manager.pool.list().values()) and replicas.count() == 2)
 
     def list_told() -> list[str]:
         return [record.getMessage() for record in caplog.records if str(tmp_path / "gone") in record.getMessage()]
@@ -129,8 +129,8 @@ def test_nodes_fetch_what_they_do_not_see_and_throw_it_away_afterwards(tmp_path:
 
 def test_an_index_that_is_opened_right_after_all_hosts_died_is_served_by_new_ones(tmp_path: Path, ray_cluster: Any):
     rows = make_rows(200, 1, 16)
-    keeper, _ = create(tmp_path / "before", "ray_shards", rows).start()  # type: ignore[attr-defined]
-    for host in keeper.pool.list().values():
+    manager, _ = create(tmp_path / "before", "ray_shards", rows).start()  # type: ignore[attr-defined]
+    for host in manager.pool.list().values():
         ray_cluster.kill(host.actor)
     shards = create(tmp_path / "after", "ray_shards", rows)
     alone = create(tmp_path / "alone", "exact", rows)
@@ -141,14 +141,14 @@ def test_an_index_that_is_opened_right_after_all_hosts_died_is_served_by_new_one
 def test_a_host_that_fails_inside_is_an_error_of_this_index_and_serves_the_others(tmp_path: Path):
     rows = make_rows(200, 1, 16)
     well: Any = create(tmp_path / "well", "ray_shards", rows)
-    keeper, replicas = well.start()
-    hosts = keeper.pool.list()
+    manager, replicas = well.start()
+    hosts = manager.pool.list()
     broken: Any = create(tmp_path / "broken", "ray_shards", rows)
     broken._manifest = replace(broken._manifest, inner=None)  # which no host expects
     with pytest.raises(ClusterError, match="cannot hold shard 0") as caught:
         broken.start()
     assert "AttributeError" in caught.value.actual
-    assert keeper.pool.list() == hosts
+    assert manager.pool.list() == hosts
     assert replicas.count() == 2
 
 
@@ -157,18 +157,18 @@ def test_where_no_node_can_take_a_shard_the_error_says_why(tmp_path: Path):
     shards: Any = create(
         tmp_path / "shards", "ray_shards", make_rows(20, 1, 4), fetch="always", cache=tmp_path / "file", wait=0
     )
-    with pytest.raises(ClusterError, match=r"no node holds shard 0, 1 of[\s\S]*has no room for a shard") as refused:
+    with pytest.raises(ClusterError, match=r"no node holds shard 0, 1 of[\s\S]*has no disk space for") as refused:
         shards.start()
     assert not isinstance(refused.value, StorageError)
 
 
 def test_shards_go_when_nobody_needs_them_any_more(tmp_path: Path):
     shards: Any = create(tmp_path / "shards", "ray_shards", make_rows(20, 1, 4))
-    keeper, replicas = shards.start()
+    manager, replicas = shards.start()
     assert replicas.count() == 2
     del shards
     wait_until(lambda: replicas.count() == 0)
-    assert replicas not in keeper._kept
+    assert replicas not in manager._open
 
 
 def test_an_address_that_does_not_answer_leaves_the_index_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -195,8 +195,8 @@ def test_the_cluster_that_a_process_is_connected_to_answers_under_each_of_its_na
 def test_a_node_that_runs_another_version_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from resight.index.shards import hosts
 
-    mine = hosts.tell_versions()
-    monkeypatch.setattr(hosts, "tell_versions", lambda: {**mine, "resight": "99.0"})
+    mine = hosts.list_versions()
+    monkeypatch.setattr(hosts, "list_versions", lambda: {**mine, "resight": "99.0"})
     pool = hosts.HostPool(tmp_path)
     pool.refresh(wait=60)
     assert pool.list() == {}

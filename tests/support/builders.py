@@ -81,8 +81,16 @@ def keypoint_features(patches: Any, id: str = "a") -> Features:
 
 
 def global_rows(ids: Sequence[str], vectors: Any) -> Descriptors:
-    """One row an image."""
+    """One row per image."""
     return Descriptors(tuple(ids), np.asarray(vectors, np.float32), np.arange(len(ids), dtype=np.int32))
+
+
+def ragged_rows(ids: Sequence[str]) -> Descriptors:
+    """Image n has n % 3 rows with boxes; the first number of each is n."""
+    numbers = np.arange(len(ids), dtype=np.int32)
+    owners = np.repeat(numbers, numbers % 3)
+    vectors = np.stack([owners, np.arange(len(owners))], axis=1).astype(np.float32)
+    return Descriptors(tuple(ids), vectors, owners, boxes=np.tile(owners[:, None], 4).astype(np.float32), space="s")
 
 
 def word_rows(images: Mapping[str, Mapping[int, Sequence[int]]], code_bytes: int) -> Descriptors:

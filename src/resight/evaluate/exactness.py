@@ -21,7 +21,7 @@ from resight.collection.image_list import ImageList, list_images
 from resight.data import image_files
 from resight.errors import BoxError, ImageError, InputError, RecipeError
 from resight.index._segments import JoinedSearcher
-from resight.index.maxsim import LateSearcher
+from resight.index.maxsim import MaxSimSearcher
 from resight.search.locate_boxes import split
 from resight.search.pipeline import choose_depth
 from resight.search.shortlist import Shortlister
@@ -106,7 +106,7 @@ def measure_exactness(
         )
     return ExactnessReport(
         branch=part.name,
-        way=searcher.way,
+        way=searcher.approximation,
         images=len(collection),
         queries=len(found),
         depth=depth,
@@ -143,14 +143,14 @@ def share(rank: int, same: int, total: int) -> Share:
     return Share(rank, same, rate, max(middle - half, 0.0), min(middle + half, 1.0))
 
 
-def find_late(collection: Collection) -> tuple[Shortlister, LateSearcher]:
+def find_late(collection: Collection) -> tuple[Shortlister, MaxSimSearcher]:
     """The first branch whose index can search exactly and fast."""
     parts = collection.view().pipeline.shortlisters
     for part in parts:
         searcher = part.searcher
         if isinstance(searcher, JoinedSearcher):
             searcher = collection.view().searcher(part.branch, whole=True)
-        if isinstance(searcher, LateSearcher):
+        if isinstance(searcher, MaxSimSearcher):
             own = collection.recipe.branches[part.branch].index is not None
             _check(searcher, f"branches.{part.branch}.index" if own else "index")
             return part, searcher
@@ -171,7 +171,7 @@ def _encode(collection: Collection, branch: int, ref: ImageRef, own: str | None)
         return Skipped(str(ref.path), image_files.reason(error, ref.path))
 
 
-def _check(searcher: LateSearcher, setting: str) -> None:
+def _check(searcher: MaxSimSearcher, setting: str) -> None:
     if not searcher.can_prove:
         raise RecipeError(
             "the index keeps no tokens to prove answers with",
@@ -183,13 +183,13 @@ def _check(searcher: LateSearcher, setting: str) -> None:
         raise RecipeError(
             "nothing to measure: the index compares full tokens, so every answer is exact",
             expected="codes or a cascade",
-            actual=searcher.way,
+            actual=searcher.approximation,
             fix=f"add --set {setting}.kind=int8, --set {setting}.kind=pq or --set {setting}.cascade=true",
         )
 
 
 def _compare(
-    searcher: LateSearcher, query: Descriptors, own: str | None, depth: int, k: int, *, proof_first: bool
+    searcher: MaxSimSearcher, query: Descriptors, own: str | None, depth: int, k: int, *, proof_first: bool
 ) -> SearchPair:
     """own: an image that both answers leave out. The second search finds warm caches, so the two take turns."""
     depth += own is not None

@@ -1,7 +1,7 @@
-"""Indexes: how stored rows are found.
+"""Indexes: structures that find stored rows.
 
-An index is derived from the store: it can be deleted and rebuilt. `create` writes it to a folder from chunks of rows,
-`open` maps it from there; both return a Searcher. What does not fit in memory stays on disk and is mapped.
+An index is derived from the store, so it can be deleted and rebuilt. `create` writes it to a folder from chunks of
+rows, and `open` maps it from there; both return a Searcher. Data that does not fit in memory stays in mapped files.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,9 +28,9 @@ class Index(Protocol):
 
 @runtime_checkable
 class Divisible(Index, Protocol):
-    """An index that may be kept in parts: the score of an image depends on no other image.
+    """An index that may be built in parts, because the score of an image depends on no other image.
 
-    The best of all parts' best are then the best of the whole.
+    The best k of the whole are then among the best k of the parts.
     """
 
     @property
@@ -40,14 +40,14 @@ class Divisible(Index, Protocol):
 
 @runtime_checkable
 class Splittable(Index, Protocol):
-    """An index that can be split after it was built: each part keeps what was learnt from all images."""
+    """An index that can be split after it was built; each part keeps the codes learnt from all images."""
 
     @property
     def splittable(self) -> bool:
         """May depend on settings."""
 
-    def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
-        """Write the images of the index in `source` whose id `keep` accepts to `folder`; return their number."""
+    def write_subset(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
+        """Copy the images whose id `keep` accepts from the index in `source` to `folder`; return their number."""
         ...
 
 

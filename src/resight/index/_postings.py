@@ -1,5 +1,4 @@
-"""Build posting lists from rows with visual words, chunk by chunk: for each word, one after the other, the rows that
-have it.
+"""Build posting lists from rows with visual words, chunk by chunk. The lists of all words lie one after the other.
 
 Two passes: `count_words` measures how long each list is, and `Cursor` assigns the rows of each chunk to their slots.
 """
@@ -18,14 +17,14 @@ from resight.types import Descriptors, IntArray
 
 @dataclass(frozen=True)
 class Counted:
-    starts: IntArray  # [words + 1]: the list of word w is from starts[w] to starts[w + 1]
-    lengths: NDArray[np.int32]  # [images] number of words of each
+    starts: IntArray  # [words + 1]: the list of word w runs from starts[w] to starts[w + 1]
+    lengths: NDArray[np.int32]  # [images] number of words per image
     ids: list[str]
     dimensions: int  # of a row's vector
 
 
 def count_words(chunks: Chunks, owner: str, dtype: type, wanted: str) -> Counted:
-    """`owner` is the index, whose rows are words with vectors of `dtype`, as the descriptor `wanted` gives them."""
+    """Count rows per word and per image. `owner` is the index; it needs vectors of `dtype`, as `wanted` makes them."""
     counts = np.zeros(1, np.int64)
     lengths = [np.zeros(0, np.int64)]
     ids: list[str] = []
@@ -49,7 +48,7 @@ def count_words(chunks: Chunks, owner: str, dtype: type, wanted: str) -> Counted
 
 
 class Cursor:
-    """How far each list is filled, and how many images came so far."""
+    """Tracks how far each list is filled, and how many images have been seen."""
 
     def __init__(self, starts: IntArray) -> None:
         self._next = starts[:-1].copy()
@@ -70,7 +69,7 @@ class Cursor:
 
 
 def create_array(path: Path, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
-    """A new array that is mapped to its file."""
+    """A new array, mapped to its file."""
     if 0 in shape:  # an empty file cannot be mapped
         np.save(path, np.zeros(shape, dtype))
         return np.zeros(shape, dtype)

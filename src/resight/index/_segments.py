@@ -1,9 +1,9 @@
 """Several indexes of one kind over parts of a collection, searched as one: the answer is that of an index over the
 whole.
 
-A segment answers for its `live` images; the dead ones that it still holds were removed or changed since. The best k
-live images of a segment are among its best k + (number of dead ones). Dead images are rarely the best, so a search asks
-for a few more than k first, and for all that could be needed only where too few live ones come back.
+A segment answers for its `live` images; it also holds dead ones, which were removed or changed since it was built. The
+best k live images of a segment are among its best k + (number of dead ones). Dead images are rarely among the best, so
+a search asks for a few more than k first, and for k + (number of dead ones) only if too few live ones come back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,14 @@ from resight import topk
 from resight.index import Searcher
 from resight.types import Box, Descriptors, Ranking
 
-SPARE = 16
+SPARE = 16  # images beyond k in the first attempt, at most
 
 
 @dataclass(frozen=True)
 class Segment:
     searcher: Searcher
     live: frozenset[str]
-    dead: int = 0  # number of images that it holds besides the live ones
+    dead: int = 0  # number of dead images
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None) -> Ranking:
         if allowed is not None:
@@ -70,7 +70,7 @@ def merge(found: Sequence[Ranking], k: int) -> Ranking:
 
 
 def _join_proofs(proofs: Iterable[str]) -> str:
-    """Each segment proves its own answer; the best of all is among them, so nothing more needs proof."""
+    """Each segment proves its own answer, and the best of all is among them, so that is proven too."""
     distinct = list(dict.fromkeys(proof for proof in proofs if proof))
     return (
         distinct[0]

@@ -1,7 +1,7 @@
-"""Stream tokens from the store into an index, never all at once, and choose the images that train its compression.
+"""Stream tokens from the store into an index, chunk by chunk, and choose the images that train its compression.
 
-`measure` makes a first pass: ids, counts and a random sample. `number_tokens` makes the second: tokens with their
-numbers in the order of the ids.
+`measure` makes the first pass and returns ids, counts and a random sample. `number_tokens` makes the second and yields
+tokens with their numbers in the order of the ids.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from resight.index.rows.reservoir import Reservoir
 from resight.index.rows.row_files import join_ranges
 from resight.types import FloatArray, IntArray
 
-SAMPLE = 65_536  # as many as int8 and rq learn from
+SAMPLE = 65_536  # tokens that int8 and rq learn from
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Contents:
     offsets: NDArray[np.int64]  # [N + 1]
     dimensions: int
     space: str
-    sample: FloatArray  # [at most SAMPLE, d] tokens drawn at random from all
+    sample: FloatArray  # [at most SAMPLE, d] a uniform random sample of all tokens
 
 
 def measure(chunks: Chunks) -> Contents:
-    """One pass over the chunks; rows of different shapes or spaces are refused."""
+    """Make one pass over the chunks; refuse rows of different shapes or spaces."""
     counts: dict[str, int] = {}
     reservoir = Reservoir(SAMPLE)
     shape: tuple[int, str] | None = None
@@ -47,10 +47,10 @@ def measure(chunks: Chunks) -> Contents:
         shape = shape or own
         if own != shape:
             raise SpaceMismatch(
-                "the tokens are of two kinds",
+                "the tokens have different shapes or spaces",
                 expected=f"{shape[0]} dimensions, space {shape[1]!r}",
                 actual=f"{own[0]} dimensions, space {own[1]!r}",
-                fix="describe all images in one way, into a new collection",
+                fix="encode all images with one recipe, into a new collection",
             )
         reservoir.add(chunk.vectors)
         counts |= zip(chunk.ids, np.bincount(chunk.owners, minlength=len(chunk.ids)).tolist(), strict=True)
@@ -84,11 +84,11 @@ def choose_training(contents: Contents, pattern: str, most: int, seed: int) -> t
     usable = np.array([row for row in matched if contents.offsets[row] < contents.offsets[row + 1]], np.int64)
     if len(usable) == 0:
         raise RecipeError(
-            "there is no image to train product quantisation with",
-            expected=f"ids that match train_on = {pattern!r}, of images with tokens",
+            "no image can train the product quantisation",
+            expected=f"images with tokens whose ids match train_on = {pattern!r}",
             actual=f"{len(matched):,} of {len(contents.ids):,} match"
             + (", none of them with tokens" if matched else f"; ids are like {', '.join(map(repr, contents.ids[:3]))}"),
-            fix="correct the pattern (* stands for any text, ? for any letter), or leave it out",
+            fix="correct the pattern (* stands for any text, ? for any character), or leave it out",
         )
     chosen = np.random.default_rng(seed).permutation(len(usable))[:most]
     return tuple(np.sort(usable[chosen]).tolist())

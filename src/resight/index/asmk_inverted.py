@@ -6,7 +6,7 @@ Score of query q and image x, over the words w that both have (Tolias, Avrithis 
 
 with codes b in {-1, 1}^D (so ⟨b, b'⟩ = D - 2 · Hamming distance) and n the number of words of an image.
 On disk: starts.npy [words + 1], images.npy [m] int32, codes.npy [m, D/8] uint8, lengths.npy [N], ids.json; the
-posting lists are mapped. Built in two passes over the rows: count, then fill.
+posting lists are mapped. `create` makes two passes over the rows: count, then fill.
 """
 
 import json
@@ -28,26 +28,26 @@ from resight.types import Descriptors, FloatArray, Ranking
 class Config:
     alpha: float = 3.0
     threshold: float = 0.0
-    idf: bool = False  # weigh words by log²(N / images that have it); with a good code book it did not help
+    idf: bool = False  # weigh words by log²(N / images that have the word); with a good code book it did not help
 
     def __post_init__(self) -> None:
         check_range("alpha", self.alpha, 0, 100)
         check_range("threshold", self.threshold, -1, 1)
 
 
-def build(config: Config) -> "Inverted":
-    return Inverted(config)
+def build(config: Config) -> "AsmkInverted":
+    return AsmkInverted(config)
 
 
-class Inverted:
+class AsmkInverted:
     def __init__(self, config: Config) -> None:
         self._config = config
 
     @property
     def divisible(self) -> bool:
-        return not self._config.idf  # which counts all images
+        return not self._config.idf  # idf depends on all images
 
-    def create(self, chunks: Chunks, folder: Path) -> "InvertedSearcher":
+    def create(self, chunks: Chunks, folder: Path) -> "AsmkInvertedSearcher":
         counted = count_words(chunks, "asmk_inverted", np.uint8, "asmk")
         total = int(counted.starts[-1])
         images = create_array(folder / "images.npy", (total,), np.int32)
@@ -62,8 +62,8 @@ class Inverted:
         (folder / "ids.json").write_text(json.dumps(counted.ids), encoding="utf-8")
         return self.open(folder)
 
-    def open(self, folder: Path) -> "InvertedSearcher":
-        return InvertedSearcher(
+    def open(self, folder: Path) -> "AsmkInvertedSearcher":
+        return AsmkInvertedSearcher(
             ids=json.loads((folder / "ids.json").read_text(encoding="utf-8")),
             starts=np.load(folder / "starts.npy"),
             lengths=np.load(folder / "lengths.npy"),
@@ -73,7 +73,7 @@ class Inverted:
         )
 
 
-class InvertedSearcher:
+class AsmkInvertedSearcher:
     def __init__(
         self,
         ids: list[str],
@@ -96,10 +96,10 @@ class InvertedSearcher:
         return topk.best_allowed(query.ids[0], self._ids, self._score(query), k, allowed)
 
     def _score(self, query: Descriptors) -> FloatArray:
-        if not len(self._codes):  # nothing to compare with, and no width of a code either
+        if not len(self._codes):  # no codes, so their width is unknown too
             return np.zeros(len(self._ids), np.float32)
         words = query.words if query.words is not None else np.zeros(0, np.int32)
-        known = words < len(self._starts) - 1  # the others are words that no image has
+        known = words < len(self._starts) - 1  # no image has the other words
         named = words[known]
         totals = add_codes(
             np.ascontiguousarray(query.vectors[known]),
@@ -116,7 +116,7 @@ class InvertedSearcher:
 
 
 def tabulate_gains(bits: int, config: Config) -> NDArray[np.float64]:
-    """[bits + 1]: σ of the similarity, by the number of bits that differ."""
+    """σ of the similarity for each number of differing bits [bits + 1]."""
     similarity = 1 - np.arange(bits + 1) * (2 / bits)
     gains = np.zeros(bits + 1)
     chosen = similarity > config.threshold

@@ -1,15 +1,15 @@
-"""The inverted file of bags of words: histograms compared over the words that both have.
+"""The inverted file of bags of words: compares histograms over the words that both have.
 
-The values of image x are its counts, times idf_w = log(N / images that have w) with `tf_idf`, at length 1: in L2 for
-cosine and l2, in L1 for l1 and chi2. Of a query q and an image x, both such:
+The histogram of an image x holds its word counts, times idf_w = log(N / images that have w) with `tf_idf`, normalised
+to length 1: in L2 for cosine and l2, in L1 for l1 and chi2. Scores of a query q and an image x:
 
     cosine    Σ q_w x_w                                       l2      -√(2 - 2 Σ q_w x_w)
     l1        -Σ |q_w - x_w| = Σ (q_w + x_w - |q_w - x_w|) - 2
     chi2      -Σ (q_w - x_w)² / (q_w + x_w) = Σ (q_w + x_w - (q_w - x_w)² / (q_w + x_w)) - 2
 
-The sums on the right have nothing to add for a word that one of them lacks, so that posting lists will do. An image or
-a query without words, or with none that tells images apart, scores as one that shares nothing. The weights come from
-the images of the index alone; a word that none of them has counts as if one had.
+In the sums on the right, a word that either lacks adds 0, so posting lists suffice. An image or a query without words,
+or whose words all have weight 0, scores as if it shared no word. The weights come from the images of the index alone;
+a word that none of them has gets the weight of a word that one image has.
 On disk: starts.npy [words + 1], images.npy [m] int32, values.npy [m] float32 (both mapped), idf.npy [words], ids.json.
 Sivic and Zisserman, ICCV 2003.
 """
@@ -36,14 +36,14 @@ Distance = Literal["cosine", "l2", "l1", "chi2"]
 @dataclass(frozen=True)
 class Config:
     distance: Distance = "cosine"
-    tf_idf: bool = True  # weigh words by how few images have them
+    tf_idf: bool = True  # give rare words more weight
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    power: int  # of the norm that histograms are brought to
-    gain: Gain  # what a shared word adds
-    finish: Callable[[FloatArray], FloatArray]  # sums of the gains → scores
+    power: int  # 1 or 2: histograms are normalised in L1 or L2
+    gain: Gain  # what a shared word adds to the sum
+    finish: Callable[[FloatArray], FloatArray]  # sums → scores
 
 
 COMPARISONS: dict[Distance, _Comparison] = {
@@ -54,19 +54,19 @@ COMPARISONS: dict[Distance, _Comparison] = {
 }
 
 
-def build(config: Config) -> "Histogram":
-    return Histogram(config)
+def build(config: Config) -> "BowHistogram":
+    return BowHistogram(config)
 
 
-class Histogram:
+class BowHistogram:
     def __init__(self, config: Config) -> None:
         self._config = config
 
     @property
     def divisible(self) -> bool:
-        return not self._config.tf_idf  # which counts all images
+        return not self._config.tf_idf  # idf depends on all images
 
-    def create(self, chunks: Chunks, folder: Path) -> "HistogramSearcher":
+    def create(self, chunks: Chunks, folder: Path) -> "BowHistogramSearcher":
         counted = count_words(chunks, "bow_histogram", np.float32, "bow")
         idf = _weigh(counted, self._config.tf_idf)
         total = int(counted.starts[-1])
@@ -86,8 +86,8 @@ class Histogram:
         (folder / "ids.json").write_text(json.dumps(counted.ids), encoding="utf-8")
         return self.open(folder)
 
-    def open(self, folder: Path) -> "HistogramSearcher":
-        return HistogramSearcher(
+    def open(self, folder: Path) -> "BowHistogramSearcher":
+        return BowHistogramSearcher(
             ids=json.loads((folder / "ids.json").read_text(encoding="utf-8")),
             starts=np.load(folder / "starts.npy"),
             idf=np.load(folder / "idf.npy"),
@@ -97,7 +97,7 @@ class Histogram:
         )
 
 
-class HistogramSearcher:
+class BowHistogramSearcher:
     def __init__(
         self,
         ids: list[str],
@@ -134,7 +134,7 @@ class HistogramSearcher:
 
 
 def _weigh(counted: Counted, tf_idf: bool) -> NDArray[np.float64]:
-    """[words]; each row of an image is a word of its own, so that a list is as long as images have its word."""
+    """The weight of each word [words]. An image has one row per word, so a list has one entry per image."""
     holders = np.diff(counted.starts)
     return np.log(max(len(counted.ids), 1) / np.maximum(holders, 1)) if tf_idf else np.ones(len(holders))
 

@@ -11,9 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import CollectionError
 from resight.index import Chunks
-from resight.index.rows.row_files import Rows, RowWriter, measure_folder, open_rows
+from resight.index.rows.row_files import Rows, RowWriter, damaged_index, measure_folder, open_rows
 from resight.index.rows.scoring import (
     Match,
     add_boxes,
@@ -28,7 +27,7 @@ from resight.types import Descriptors, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    match: Literal["best", "mean"] | None = None  # how several rows of a query are put together; None: they are refused
+    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
 
 
 def build(config: Config) -> "Exact":
@@ -51,9 +50,7 @@ class Exact:
     def open(self, folder: Path) -> "ExactSearcher":
         rows, vectors = open_rows(folder), np.load(folder / "vectors.npy", mmap_mode="r")
         if len(vectors) != len(rows):
-            raise CollectionError(
-                f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"
-            )
+            raise damaged_index(folder, f"{len(rows)} rows", f"{len(vectors)} rows")
         return ExactSearcher(rows, vectors, self._config.match, measure_folder(folder))
 
 
@@ -73,5 +70,5 @@ class ExactSearcher:
 
     @property
     def bytes_in_memory(self) -> int:
-        """What a search goes through, mapped: all vectors."""
+        """Bytes of the mapped vectors, all of which a search reads."""
         return int(self._vectors.nbytes)

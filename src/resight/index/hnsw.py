@@ -1,9 +1,9 @@
 """Graph search by faiss (HNSW): approximate, for many images. One row per image, or several, of which the best counts.
 
 On disk: graph.faiss and the files of index/rows. Score: ⟨q, x⟩. `links` (M) and `build_width` (efConstruction) set the
-quality of the graph, `search_width` (efSearch) that of a search; a search never looks at fewer candidates than it wants
-rows. Among equal rows at the cut, the graph decides which come in. A query with several rows needs `match`: see
-index/rows/scoring.py.
+quality of the graph, `search_width` (efSearch) that of a search, which always looks at as many candidates as it returns
+or more. Among equal scores at rank k, the graph decides which rows come in. A query with several rows needs `match`:
+see index/rows/scoring.py.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,9 @@ from typing import Any, Literal
 import faiss
 import numpy as np
 
-from resight.errors import CollectionError
 from resight.index import Chunks
 from resight.index.rows.approximate import search_images
-from resight.index.rows.row_files import Rows, RowWriter, measure_folder, open_rows
+from resight.index.rows.row_files import Rows, RowWriter, damaged_index, measure_folder, open_rows
 from resight.index.rows.scoring import Match
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, IntArray, Ranking
@@ -27,7 +26,7 @@ class Config:
     links: int = 32
     build_width: int = 200
     search_width: int = 128
-    match: Literal["best", "mean"] | None = None  # how several rows of a query are put together; None: they are refused
+    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
 
     def __post_init__(self) -> None:
         check_range("links", self.links, 2, 1024)
@@ -40,7 +39,7 @@ def build(config: Config) -> "Hnsw":
 
 
 class Hnsw:
-    divisible = True  # scores are exact, and a graph for each part finds no less than one for all
+    divisible = True  # scores are exact, and one graph per part finds at least as much as one for all
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -64,9 +63,7 @@ class Hnsw:
     def open(self, folder: Path) -> "HnswSearcher":
         rows, graph = open_rows(folder), faiss.read_index(str(folder / "graph.faiss"))
         if graph.ntotal != len(rows):
-            raise CollectionError(
-                f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"
-            )
+            raise damaged_index(folder, f"{len(rows)} rows", f"{graph.ntotal} rows")
         size = (folder / "graph.faiss").stat().st_size
         return HnswSearcher(
             rows, Graph(graph, self._config.search_width), self._config.match, size, measure_folder(folder)
@@ -80,7 +77,7 @@ class HnswSearcher:
         self._rows = rows
         self._graph = graph
         self._match = match
-        self.bytes_in_memory = bytes_in_memory  # of the graph with its vectors
+        self.bytes_in_memory = bytes_in_memory  # the graph with its vectors
         self.bytes_on_disk = bytes_on_disk
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
@@ -100,16 +97,16 @@ class Graph:
         query: FloatArray,
         count: int,
         permitted: IntArray | None,
-        effort: int,  # noqa: ARG002 - see below
+        effort: int,  # noqa: ARG002 - always 1, because `find` never reports that more effort would help
     ) -> tuple[IntArray, FloatArray, bool]:
         width, selector = max(self._width, count), None
         if permitted is not None:
-            # The graph walks through forbidden nodes too: a narrow filter needs a wider search.
+            # The graph also walks through forbidden nodes: a narrow filter needs a wider search.
             width = min(self._graph.ntotal, width * self._graph.ntotal // max(len(permitted), 1))
             selector = faiss.IDSelectorBatch(permitted)
         parameters = faiss.SearchParametersHNSW(efSearch=width, sel=selector)
         scores, rows = self._graph.search(query[None], count, params=parameters)
-        if rows[0].min() < 0:  # the graph did not reach so many rows (many are equal, or a narrow filter): look at all
+        if rows[0].min() < 0:  # too few rows reached (many equal rows, or a narrow filter): compare all
             scores, rows = self._storage.search(query[None], count, params=faiss.SearchParameters(sel=selector))
         found = rows[0] >= 0
         return rows[0][found], scores[0][found], False

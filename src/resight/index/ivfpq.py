@@ -18,15 +18,13 @@ from typing import Literal
 import faiss
 import numpy as np
 
-from resight.errors import CollectionError, RecipeError
+from resight.errors import RecipeError
 from resight.index import Chunks
 from resight.index.rows.approximate import search_images
 from resight.index.rows.ivf import Layout, ListFinder, learn_rotation, plan, train_lists
-from resight.index.rows.pretransform import learn_whitening, leave
-from resight.index.rows.pretransform import load as load_turn
-from resight.index.rows.pretransform import save as save_turn
+from resight.index.rows.pretransform import identity, learn_whitening, load_pretransform, save_pretransform
 from resight.index.rows.reservoir import RegionReservoir
-from resight.index.rows.row_files import Rows, RowWriter, measure_folder, open_rows
+from resight.index.rows.row_files import Rows, RowWriter, damaged_index, measure_folder, open_rows
 from resight.index.rows.scoring import Match
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, Ranking
@@ -34,20 +32,20 @@ from resight.types import Descriptors, FloatArray, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    m: int = 0  # parts of a row; 0: as many as divide it and take 64 bytes at most
+    m: int = 0  # parts of a row; 0: the most that divide its dimensions and take at most 64 bytes
     nlist: int = 4096  # 0: 4 √rows; never more than a 39th of the sample
-    nbits: int = 0  # of each part; 0: 8, or 4 with fast
+    nbits: int = 0  # per part; 0: 8, or 4 with fast
     nprobe: int = 64  # lists that a search looks into
-    dimensions: int = 0  # to which rows are whitened and cut before they are coded; 0: as they are
+    dimensions: int = 0  # whiten rows and keep so many dimensions before coding; 0: code rows as they are
     power: float = 0.25  # of the whitening
     rotation: bool = False  # OPQ
     fast: bool = False  # 4-bit fast scan
-    train_on: Literal["all", "L0", "L1", "L2", "L3"] = "all"  # each with the coarser ones
-    train_branch: int | None = None  # None: its own rows
+    train_on: Literal["all", "L0", "L1", "L2", "L3"] = "all"  # grid level, each with the coarser ones
+    train_branch: int | None = None  # branch whose rows train the index; None: its own
     train_rows: int = 200_000  # at most
-    keep: Literal["none", "fp16"] = "fp16"  # on disk
-    refine: int = 4
-    match: Literal["best", "mean"] | None = None  # how several rows of a query are put together; None: they are refused
+    keep: Literal["none", "fp16"] = "fp16"  # rows stored on disk for the second comparison
+    refine: int = 4  # compare the best refine · k images again by their stored rows
+    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -63,7 +61,7 @@ class Config:
         check_range("seed", self.seed, 0, 2**31 - 1)
         if self.fast and self.nbits not in (0, 4):
             raise RecipeError(
-                "fast scan has 4 bits a part",
+                "fast scan needs 4 bits per part",
                 expected="nbits = 4",
                 actual=f"nbits = {self.nbits}",
                 fix="leave nbits out, or leave out fast = true",
@@ -84,30 +82,30 @@ class Ivfpq:
         return self._config.train_branch
 
     def create(self, chunks: Chunks, folder: Path, training: Chunks | None = None) -> "IvfpqSearcher":
-        sample = self._gather(chunks, folder, training)
+        sample = self._write_rows(chunks, folder, training)
         config = self._config
         bits = config.nbits or (4 if config.fast else 8)
         rows = len(open_rows(folder))
-        turn = leave(sample.shape[1])
+        pretransform = identity(sample.shape[1])
         if config.dimensions:
-            turn = learn_whitening(sample, config.dimensions, config.power)
-        turned = turn.apply(sample)
-        layout = plan(turned.shape[1], rows, len(sample), config.m, bits, config.nlist, config.fast)
-        if config.rotation and (rotation := learn_rotation(layout, turned)) is not None:
-            turn = turn.then(rotation)
-        lists = train_lists(layout, turn.apply(sample), config.seed)
-        del sample, turned
+            pretransform = learn_whitening(sample, config.dimensions, config.power)
+        transformed = pretransform.apply(sample)
+        layout = plan(transformed.shape[1], rows, len(sample), config.m, bits, config.nlist, config.fast)
+        if config.rotation and (rotation := learn_rotation(layout, transformed)) is not None:
+            pretransform = pretransform.compose(rotation)
+        lists = train_lists(layout, pretransform.apply(sample), config.seed)
+        del sample, transformed
         for chunk in chunks():
-            lists.add(turn.apply(np.asarray(chunk.vectors, np.float32)))
-        save_turn(turn, folder)
+            lists.add(pretransform.apply(np.asarray(chunk.vectors, np.float32)))
+        save_pretransform(pretransform, folder)
         faiss.write_index(lists, str(folder / "lists.faiss"))
         if layout.kind == "flat":  # the lists hold the rows themselves
             (folder / "vectors.npy").unlink(missing_ok=True)
         (folder / "layout.json").write_text(json.dumps(asdict(layout)), encoding="utf-8")
         return self.open(folder)
 
-    def _gather(self, chunks: Chunks, folder: Path, training: Chunks | None) -> FloatArray:
-        """The sample [n, D]; what lies beside the lists is written."""
+    def _write_rows(self, chunks: Chunks, folder: Path, training: Chunks | None) -> FloatArray:
+        """Write the files of index/rows; return the training sample [n, D]."""
         config = self._config
         reservoir = RegionReservoir(config.train_rows, config.train_on, np.random.default_rng(config.seed))
         dimensions = 0
@@ -139,11 +137,10 @@ class Ivfpq:
         kept = None
         if self._config.keep == "fp16" and layout.kind != "flat":
             kept = np.load(folder / "vectors.npy", mmap_mode="r")
-        finder = ListFinder(folder / "lists.faiss", load_turn(folder), self._config.nprobe, kept)
+        finder = ListFinder(folder / "lists.faiss", load_pretransform(folder), self._config.nprobe, kept)
         if len(finder) != len(rows) or (kept is not None and len(kept) != len(rows)):
-            raise CollectionError(
-                f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"
-            )
+            stored = "" if kept is None else f", {len(kept)} stored"
+            raise damaged_index(folder, f"{len(rows)} rows", f"{len(finder)} coded{stored}")
         refine = 0 if kept is None else self._config.refine
         in_memory = (folder / "lists.faiss").stat().st_size + rows.offsets.nbytes
         return IvfpqSearcher(rows, finder, layout, self._config.match, refine, in_memory, measure_folder(folder))
@@ -165,7 +162,7 @@ class IvfpqSearcher:
         self._match = match
         self._refine = refine
         self.layout = layout
-        self.bytes_in_memory = bytes_in_memory  # of the lists when all have been looked into, without the kept rows
+        self.bytes_in_memory = bytes_in_memory  # all lists, without the stored rows
         self.bytes_on_disk = bytes_on_disk
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
@@ -173,5 +170,5 @@ class IvfpqSearcher:
 
     @property
     def bytes_uncompressed(self) -> int:
-        """What the rows take in float32."""
+        """Bytes of the rows in float32."""
         return 4 * len(self._rows) * self._finder.dimensions

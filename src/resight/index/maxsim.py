@@ -2,14 +2,16 @@
 
 Score: (1/Kq) Σ_i max_j ⟨q_i, x_j⟩; an image without tokens scores 0. Three ways to search:
 
-    exact      compressed codes select the images that the kept tokens score again; the answer is proven to be theirs
-    cascade    few dimensions or residual codes of every image → the codes of the best → the kept tokens of the best of
-               those, if any are kept; with residual codes, for collections larger than memory
+    exact      compressed codes select images, the stored tokens score these again, and a proof shows that no other
+               image can score higher
+    cascade    a first pass scores every image by few dimensions or residual codes, a second scores the best of these by
+               their codes, and the stored tokens, if any, score the best of those; residual codes serve collections
+               larger than memory
     neither    the codes alone
 
-The last two are faster and not proven; `resight exactness` measures how often they give the exact answer. On disk:
-pack/ and, for a cascade, small/ (both mapped), and images.json. Rows lie in the order of the ids, so that equal scores
-are ranked in that order.
+The last two are faster but not proven; `resight exactness` measures how often they give the exact answer. On disk:
+pack/ and, for a cascade, small/ (both mapped), and images.json. Rows lie in the order of the ids, so that the ids
+order equal scores.
 """
 
 import json
@@ -24,9 +26,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from resight import kernels, topk
-from resight.errors import CollectionError, RecipeError, SpaceMismatch
+from resight.errors import RecipeError, SpaceMismatch
 from resight.index import Chunks
 from resight.index._tokens import Contents, choose_training, measure, number_tokens, read_tokens
+from resight.index.rows.row_files import damaged_index
 from resight.kernels import pack_files
 from resight.plugins import check_range
 from resight.types import Descriptors, FloatArray, IntArray, Ranking
@@ -35,24 +38,24 @@ from resight.types import Descriptors, FloatArray, IntArray, Ranking
 @dataclass(frozen=True)
 class Config:
     kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"
-    keep: Literal["fp32", "fp16", "none"] = "fp32"  # what exact answers are taken from
-    exact: bool | None = None  # None: wherever it can be proven
-    m: int = 0  # pq: parts of a token; 0: a quarter of the dimensions
-    bits: Literal[4, 8] = 4  # pq: of each part
-    train_images: int = 1000  # pq: at most so many train it …
-    train_on: str = "*"  # pq: … of those whose id matches
-    seed: int = 0  # pq: of that choice
+    keep: Literal["fp32", "fp16", "none"] = "fp32"  # tokens stored for exact answers
+    exact: bool | None = None  # None: if the settings allow a proof
+    m: int = 0  # pq: parts per token; 0: a quarter of the dimensions
+    bits: Literal[4, 8] = 4  # pq: per part
+    train_images: int = 1000  # pq: the most images that train it …
+    train_on: str = "*"  # pq: … among those whose id matches
+    seed: int = 0  # pq: random seed of that choice
     cascade: bool = False
     cascade_dims: int = 64  # of the first pass
-    cascade_books: int = 0  # of residual codes, which then are the first pass: so many bytes a token, see kernels/rq.py
-    cascade_keep: tuple[int, ...] = (1000, 30)  # images that get through the first and the second pass
+    cascade_books: int = 0  # bytes of residual codes per token, which then are the first pass; see kernels/rq.py
+    cascade_keep: tuple[int, ...] = (1000, 30)  # images that the first and the second pass keep
 
     def __post_init__(self) -> None:
         check_settings(self)
 
     @property
     def kept(self) -> bool:
-        """Whether there is something to take an exact answer from."""
+        """Whether the index stores tokens that can give an exact answer."""
         return self.keep != "none" or self.kind in ("fp32", "fp16")
 
     @property
@@ -75,16 +78,16 @@ def check_settings(config: Config) -> None:
             actual=str(list(config.cascade_keep)),
             fix="e.g. cascade_keep = [1000, 30]",
         )
-    # Whoever cuts tokens into parts means pq; nothing else would tell that it was forgotten.
-    alien = [
+    # A recipe that sets parts or training means pq; without this error a forgotten `kind` would go unnoticed.
+    unused = [
         name for name in ("m", "bits", "train_images", "train_on") if getattr(config, name) != getattr(Config, name)
     ]
-    if config.kind != "pq" and alien:
+    if config.kind != "pq" and unused:
         raise RecipeError(
-            f"{', '.join(alien)} would change nothing",
+            f"{', '.join(unused)} would have no effect",
             expected='kind = "pq", which these settings belong to',
             actual=f'kind = "{config.kind}"',
-            fix=f'set kind = "pq", or leave out {", ".join(alien)}',
+            fix=f'set kind = "pq", or leave out {", ".join(unused)}',
         )
     if config.exact and config.cascade:
         raise RecipeError(
@@ -102,7 +105,7 @@ def check_settings(config: Config) -> None:
         )
     if not config.kept and config.exact:
         raise RecipeError(
-            "an exact answer needs tokens that are kept",
+            "an exact answer needs stored tokens",
             expected='keep = "fp32" or keep = "fp16"',
             actual=f'kind = "{config.kind}", keep = "none"',
             fix='leave out keep = "none", or leave out exact = true',
@@ -115,30 +118,30 @@ def check_dimensions(dims: int, most: int) -> int:
             "the first pass of the cascade has too many dimensions",
             expected=f"cascade_dims of at most {most}, the dimensions of a token",
             actual=str(dims),
-            fix="set cascade_dims to a part of them, e.g. a quarter",
+            fix="set cascade_dims to fewer, e.g. a quarter",
         )
     return dims
 
 
-def build(config: Config) -> "Late":
-    return Late(config)
+def build(config: Config) -> "MaxSim":
+    return MaxSim(config)
 
 
-class Late:
+class MaxSim:
     def __init__(self, config: Config) -> None:
         self._config = config
 
     @property
     def divisible(self) -> bool:
-        """Where tokens are scored as they are: compressed codes are learnt, and a cascade keeps some of all images."""
+        """Only if uncompressed tokens give the scores: codes are learnt, and a cascade compares all images."""
         return not self._config.cascade and (self._config.proves or self._config.kind in ("fp32", "fp16"))
 
     @property
     def splittable(self) -> bool:
-        """Where every token has codes of its own: those of pq lie in blocks, and a cascade keeps some of all images."""
+        """Only if every token has its own codes: pq stores them in blocks, and a cascade compares all images."""
         return not self._config.cascade and self._config.kind in pack_files.DIVISIBLE_KINDS
 
-    def cut(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
+    def write_subset(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
         table = json.loads((source / "images.json").read_text(encoding="utf-8"))
         images = np.array([row for row, name in enumerate(table["ids"]) if keep(name)], np.int64)
         pack_files.save_subset(*pack_files.load_codes(source / "pack"), images, folder / "pack")
@@ -146,9 +149,9 @@ class Late:
         (folder / "images.json").write_text(json.dumps(kept), encoding="utf-8")
         return len(images)
 
-    def create(self, chunks: Chunks, folder: Path) -> "LateSearcher":
+    def create(self, chunks: Chunks, folder: Path) -> "MaxSimSearcher":
         contents = measure(chunks)
-        with threadpool_limits(1, "blas"):  # a second thread would wait in a loop more than it works
+        with threadpool_limits(1, "blas"):  # a second thread would mostly spin
             self._write_packs(chunks, contents, folder)
         table = {"space": contents.space, "ids": contents.ids}
         (folder / "images.json").write_text(json.dumps(table), encoding="utf-8")
@@ -167,10 +170,10 @@ class Late:
         config, offsets, d = self._config, contents.offsets, contents.dimensions
 
         def draw(rows: IntArray) -> FloatArray:
-            """pq learns from images that are named. What else learns asks for tokens at random: these are."""
+            """Tokens to learn from: for pq those of the chosen images, for other kinds the random sample."""
             return read_tokens(chunks, contents, rows) if config.kind == "pq" else contents.sample[: len(rows)]
 
-        if not offsets[-1]:  # nothing cannot be compressed
+        if not offsets[-1]:  # no tokens, so no codes to learn
             return [kernels.PackWriter(folder / "pack", offsets, d, "fp32", "none", draw)]
         settings: dict[str, Any] = {}
         if config.kind == "pq":
@@ -185,21 +188,20 @@ class Late:
             return packs
         return [*packs, kernels.PackWriter(folder / "small", offsets, d, keep="none", draw=draw, **small)]
 
-    def open(self, folder: Path) -> "LateSearcher":
+    def open(self, folder: Path) -> "MaxSimSearcher":
         table = json.loads((folder / "images.json").read_text(encoding="utf-8"))
         packed = kernels.open(folder / "pack")
-        if not isinstance(table, dict) or len(table["ids"]) != len(packed):
-            raise CollectionError(
-                f"the index in {folder} is damaged", expected=f"{len(packed)} ids", fix="remove it: it is made again"
-            )
+        ids = table["ids"] if isinstance(table, dict) else []
+        if not isinstance(table, dict) or len(ids) != len(packed):
+            raise damaged_index(folder, f"{len(packed)} ids", f"{len(ids)} ids")
         first, second = self._config.cascade_keep
         cascade = None
         if self._config.cascade and packed.codes.offsets[-1]:
             cascade = kernels.cascade([(kernels.open(folder / "small"), first), (packed, second)])
-        return LateSearcher(table["ids"], table["space"], packed, self._config.proves, cascade)
+        return MaxSimSearcher(table["ids"], table["space"], packed, self._config.proves, cascade)
 
 
-class LateSearcher:
+class MaxSimSearcher:
     def __init__(
         self,
         ids: Sequence[str],
@@ -213,20 +215,20 @@ class LateSearcher:
         self._packed = packed
         self._proves = proves
         self._cascade = cascade
-        self._bare = np.diff(packed.codes.offsets) == 0  # [N] images without tokens
+        self._without_tokens = np.diff(packed.codes.offsets) == 0  # [N] images without tokens
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
         rows = None if allowed is None else self._find_rows(allowed)
-        if self._proves or not self.is_compressed:  # as they are, tokens need no proof
+        if self._proves or not self.is_compressed:  # uncompressed tokens need no proof
             return self.prove(query, k, rows)[0]
         return self.approximate(query, k, rows)
 
     def prove(
         self, query: Descriptors, k: int, rows: IntArray | None = None
     ) -> tuple[Ranking, kernels.Certificate | None]:
-        """The exact answer, and why it is that; of some rows, all are scored by the kept tokens."""
-        if self._is_void(query):
-            return self._list(query, k, rows), None
+        """The exact answer and its proof. If `rows` are given, the stored tokens score all of them."""
+        if self._lacks_tokens(query):
+            return self._rank_zeros(query, k, rows), None
         if rows is None:
             found, scores, certificate = self._packed.top(query.vectors, k)
             return self._rank(query, found, scores, k, rows, certificate.reason if certificate else ""), certificate
@@ -235,9 +237,9 @@ class LateSearcher:
         return self._rank(query, rows, scores, k, rows, proof), None
 
     def approximate(self, query: Descriptors, k: int, rows: IntArray | None = None) -> Ranking:
-        """The answer of the cascade, or of the codes alone where there is none."""
-        if self._is_void(query):
-            return self._list(query, k, rows)
+        """The answer of the cascade if there is one, else of the codes alone."""
+        if self._lacks_tokens(query):
+            return self._rank_zeros(query, k, rows)
         if self._cascade is not None:
             found, scores, _ = self._cascade.top(query.vectors, k, among=rows)
             return self._rank(query, found, scores, k, rows, self._warn())
@@ -247,13 +249,13 @@ class LateSearcher:
 
     @property
     def bytes_per_image(self) -> float:
-        """Of the codes that are searched, without the kept tokens and what all images share."""
+        """Bytes of the codes that a search reads, without stored tokens and code books."""
         passes = [packed for packed, _ in self._cascade.passes] if self._cascade else [self._packed]
         return sum(packed.bytes_per_image for packed in passes)
 
     @property
-    def way(self) -> str:
-        """What `approximate` answers with."""
+    def approximation(self) -> str:
+        """The method of `approximate`, for messages."""
         return "a cascade" if self._cascade else f"{self._packed.kind} codes alone"
 
     @property
@@ -266,42 +268,43 @@ class LateSearcher:
         return self._packed.can_prove
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _row_of_id(self) -> dict[str, int]:
         return {name: row for row, name in enumerate(self._ids)}
 
     def _find_rows(self, allowed: frozenset[str]) -> IntArray:
-        places = self._places
-        return np.sort(np.array([places[name] for name in allowed if name in places], np.int64))
+        rows = self._row_of_id
+        return np.sort(np.array([rows[name] for name in allowed if name in rows], np.int64))
 
     def _warn(self) -> str:
         if not self.is_compressed:
             return ""
         return (
-            f"Not proven: this is the answer of {self.way}; `resight exactness` measures how often it is the exact one."
+            f"Not proven: this is the answer of {self.approximation}; "
+            "`resight exactness` measures how often it is the exact one."
         )
 
-    def _is_void(self, query: Descriptors) -> bool:
-        """Whether there is nothing to compare; a query that was described in another way is refused."""
+    def _lacks_tokens(self, query: Descriptors) -> bool:
+        """Whether the query or all images lack tokens; a query from another space is refused."""
         if query.space and self._space and query.space != self._space:
             raise SpaceMismatch(
-                "the query is described in another way than the images",
+                "the query is encoded differently from the images",
                 expected=self._space,
                 actual=query.space,
-                fix="describe the query with the recipe of the collection",
+                fix="encode the query with the recipe of the collection",
             )
-        return len(query.vectors) == 0 or bool(self._bare.all())
+        return len(query.vectors) == 0 or bool(self._without_tokens.all())
 
-    def _list(self, query: Descriptors, k: int, rows: IntArray | None) -> Ranking:
-        """Without anything to compare, every image scores 0."""
+    def _rank_zeros(self, query: Descriptors, k: int, rows: IntArray | None) -> Ranking:
+        """Every image scores 0, because there is nothing to compare."""
         count = len(self._ids) if rows is None else len(rows)
         return topk.best(query.ids[0], self._ids, np.zeros(count, np.float32), k, rows)
 
     def _rank(
         self, query: Descriptors, found: IntArray, scores: FloatArray, k: int, rows: IntArray | None, proof: str
     ) -> Ranking:
-        """The best k of what was found and of the images without tokens: their 0 may be more than others have."""
-        bare = (np.flatnonzero(self._bare) if rows is None else rows[self._bare[rows]])[:k]
-        told = scores > -np.inf
-        found = np.concatenate([found[told], bare])
-        scores = np.concatenate([scores[told], np.zeros(len(bare), np.float32)])
+        """The best k of the found images and of those without tokens, whose 0 may beat negative scores."""
+        bare = (np.flatnonzero(self._without_tokens) if rows is None else rows[self._without_tokens[rows]])[:k]
+        scored = scores > -np.inf
+        found = np.concatenate([found[scored], bare])
+        scores = np.concatenate([scores[scored], np.zeros(len(bare), np.float32)])
         return replace(topk.best(query.ids[0], self._ids, scores, k, found), proof=proof)

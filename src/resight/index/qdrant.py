@@ -1,14 +1,14 @@
 """Rows in Qdrant: one per image, or several, of which the best counts. `match` is as in index/rows/scoring.py.
 
-Where the points lie:
+Three settings choose where the points lie:
 
-    (nothing set)    in the client's local mode, in memory: all are compared, there is no graph. The client's own files
-                     would be pickles that one process locks, so rows lie in vectors.npy and are loaded on opening
+    (nothing set)    in the client's local mode, in memory, without a graph: a search compares all points. The client's
+                     own files would be pickles that one process locks, so `open` loads the rows from vectors.npy
     edge = true      in a Qdrant Edge shard beside the other files, without a lock
     url = "…"        on a server, in a collection named after its content; deleting the index leaves it there
 
-On disk besides: the files of index/rows. Score: ⟨q, x⟩ as in exact.py; with match = "mean" and tokens as in maxsim.py.
-`exact = false` lets Edge and a server walk a graph (HNSW) instead of comparing all.
+Also on disk: the files of index/rows. Score: ⟨q, x⟩ as in exact.py; with match = "mean" and tokens as in maxsim.py.
+With `exact = false`, Edge and a server walk a graph (HNSW) instead of comparing all points.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import qdrant_client  # noqa: F401 - so that who has no client is told when the index is chosen
+import qdrant_client  # noqa: F401 - a missing client is an error as soon as a recipe chooses this index
 
-from resight.errors import CollectionError, InputError
+from resight.errors import InputError
 from resight.index import Chunks
-from resight.index.qdrant_backend.backend import KEY, Backend, Point, VectorLayout, batch_points, load_kind
+from resight.index.qdrant_backend.backend import KEY, Backend, Point, VectorLayout, batch_points, load_backend
 from resight.index.qdrant_backend.row_search import RowSearcher
-from resight.index.rows.row_files import Rows, RowWriter, open_rows
+from resight.index.rows.row_files import Rows, RowWriter, damaged_index, open_rows
 from resight.types import Descriptors
 
 USING = "rows"
@@ -38,7 +38,7 @@ class Config:
     key: str = KEY  # the name of the environment variable that holds the server's key
     edge: bool = False
     exact: bool = True
-    match: Literal["best", "mean"] | None = None  # how several rows of a query are put together; None: they are refused
+    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
 
     def __post_init__(self) -> None:
         if self.url and self.edge:
@@ -50,21 +50,21 @@ def build(config: Config) -> "Qdrant":
 
 
 class Qdrant:
-    divisible = True  # what an image scores depends on no other
+    divisible = True
 
     def __init__(self, config: Config) -> None:
         self._config = config
 
     def create(self, chunks: Chunks, folder: Path) -> RowSearcher:
-        print_ = hashlib.sha256(repr(self._config.exact).encode())
+        digest = hashlib.sha256(repr(self._config.exact).encode())
         with RowWriter(folder, vectors=self._is_local) as writer:
             for chunk in chunks():
                 writer.add(chunk)
                 for part in (repr(chunk.ids).encode(), chunk.owners.tobytes(), chunk.vectors.tobytes()):
-                    print_.update(part)
+                    digest.update(part)
         rows = writer.finish()
         dimensions = next((chunk.vectors.shape[1] for chunk in chunks()), 1)
-        table = {"dimensions": dimensions, "name": f"resight-{print_.hexdigest()[:24]}"}
+        table = {"dimensions": dimensions, "name": f"resight-{digest.hexdigest()[:24]}"}
         (folder / "points.json").write_text(json.dumps(table), encoding="utf-8")
         if not self._is_local and len(rows):
             self._upload(chunks, rows, folder)
@@ -84,29 +84,24 @@ class Qdrant:
     def _open_backend(self, folder: Path, rows: Rows) -> Backend:
         if self._is_local:
             return _load_into_memory(rows, folder)
-        backend, expected = self._reach(folder), int((rows.counts > 0).sum())
+        backend, expected = self._connect(folder), int((rows.counts > 0).sum())
         actual = backend.count() if backend.layout() else 0
         if actual != expected:
-            raise CollectionError(
-                f"the index in {backend.where} is damaged",
-                expected=f"{expected} points",
-                actual=str(actual),
-                fix="remove it: it is made again",
-            )
+            raise damaged_index(backend.where, f"{expected} points", f"{actual} points")
         return backend
 
-    def _reach(self, folder: Path) -> Backend:
+    def _connect(self, folder: Path) -> Backend:
         backend: Backend
         if self._config.edge:
-            backend = load_kind("edge").open_edge(folder / "shard", shared=True)
+            backend = load_backend("edge").open_edge(folder / "shard", shared=True)
         else:
             url, name = find_url(self._config.url), _read_table(folder)["name"]
-            backend = load_kind("client").open_server(url, name, self._config.key)
+            backend = load_backend("client").open_server(url, name, self._config.key)
         return backend
 
     def _upload(self, chunks: Chunks, rows: Rows, folder: Path) -> None:
-        """Under a name that its content gives: who is killed in the middle does the same again."""
-        backend = self._reach(folder)
+        """Upload the points. The collection's name comes from its content, so an interrupted upload can be repeated."""
+        backend = self._connect(folder)
         if backend.layout() is None:
             backend.create({USING: _lay_out(rows, _read_table(folder)["dimensions"], graph=not self._config.exact)})
         for batch in batch_points(list_points(chunks(), _has_many(rows))):
@@ -116,7 +111,7 @@ class Qdrant:
 
 
 def find_url(text: str) -> str:
-    """A URL as it is, or what the environment variable of that name holds."""
+    """The URL itself, or the value of the environment variable of that name."""
     if "://" in text:
         return text
     if not (found := os.environ.get(text, "")):
@@ -130,7 +125,7 @@ def find_url(text: str) -> str:
 
 
 def list_points(chunks: Iterator[Descriptors], many: bool) -> Iterator[Point]:
-    """A point for each image that has rows, by its number; without `many`, its one row is a plain vector."""
+    """One point per image with rows, numbered as the image; without `many`, its one row is a plain vector."""
     number = 0
     for chunk in chunks:
         limits = np.searchsorted(chunk.owners, np.arange(len(chunk.ids) + 1)).tolist()
@@ -149,10 +144,8 @@ def _read_table(folder: Path) -> dict[str, Any]:
 def _load_into_memory(rows: Rows, folder: Path) -> Backend:
     vectors = np.load(folder / "vectors.npy", mmap_mode="r")
     if len(vectors) != len(rows):
-        raise CollectionError(
-            f"the index in {folder} is damaged", expected=f"{len(rows)} rows", fix="remove it: it is made again"
-        )
-    backend: Backend = load_kind("client").open_memory(USING)
+        raise damaged_index(folder, f"{len(rows)} rows", f"{len(vectors)} rows")
+    backend: Backend = load_backend("client").open_memory(USING)
     backend.create({USING: _lay_out(rows, vectors.shape[1], graph=False)})
     owners = np.repeat(np.arange(len(rows.ids), dtype=np.int32), rows.counts)
     for batch in batch_points(list_points(iter([Descriptors(tuple(rows.ids), vectors, owners)]), _has_many(rows))):

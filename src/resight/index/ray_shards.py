@@ -3,11 +3,13 @@ machine.
 
     id → shard by a hash · each shard is an index of its own · the best k of all shards' best k, equal scores by id
 
-This holds for an inner index whose score of an image depends on no other image (`index.Divisible`): the rows are
-partitioned, and each shard is built from its own. It also holds for one that can be split after it was built
-(`index.Splittable`), whose codes are learnt from all images. On disk: shards/NNNN/ as `inner` writes them, and
-shards.json, written last. Nodes map the shards if they see the folder, and fetch them otherwise. A lost node costs no
-answer: every shard lies on `replication` nodes and is restored elsewhere (index/shards/replica_manager.py).
+Two kinds of inner index give the same answer in shards. If the score of an image depends on no other image
+(`index.Divisible`), `create` partitions the rows and builds each shard from its own. If an index can be split after it
+was built (`index.Splittable`), `create` learns its codes from all images, then splits it.
+
+On disk: shards/NNNN/ as `inner` writes them, and shards.json, written last. Nodes map the shards if they see the
+folder, and fetch them otherwise. Searches survive the loss of a node: every shard lies on `replication` nodes, and
+index/shards/replica_manager.py restores a lost replica on another node.
 """
 
 import shutil
@@ -22,9 +24,9 @@ from resight.errors import ClusterError, InputError, RecipeError
 from resight.index import Chunks, Divisible, Index, Splittable
 from resight.index._segments import merge
 from resight.index.shards.placement import find_shard, split_names
-from resight.index.shards.replica_manager import Keeper, find_keeper
+from resight.index.shards.replica_manager import ReplicaManager, find_replica_manager
 from resight.index.shards.replicas import Replicas
-from resight.index.shards.scatter_gather import Patience, ask
+from resight.index.shards.scatter_gather import Timeouts, search_shards
 from resight.index.shards.shard_manifest import (
     Manifest,
     Shard,
@@ -43,12 +45,12 @@ from resight.types import Choice, Descriptors, Ranking
 class Config:
     inner: Choice = field(default_factory=lambda: Choice("exact"))
     shards: int = 2
-    replication: int = 2  # nodes that hold a shard, where there are so many
+    replication: int = 2  # nodes that hold a shard, as far as there are so many
     address: str = "ray"  # see resight.ray_cluster; "ray": the cluster that this process is connected to, or a new one
-    fetch: Literal["auto", "always"] = "auto"  # auto: nodes that see the folder of the index map it
-    cache: Path | None = None  # of a node, for what it fetches; None: below its folder for temporary files
-    patience: float = 2.0  # seconds without an answer, until the next replica is asked as well
-    wait: float = 30.0  # seconds that a search waits for a shard which nobody holds
+    fetch: Literal["auto", "always"] = "auto"  # auto: nodes that see the folder of the index map its files
+    cache: Path | None = None  # a node's folder for fetched shards; None: below its temporary folder
+    patience: float = 2.0  # seconds without an answer before the next replica is asked too
+    wait: float = 30.0  # seconds that a search waits for a shard that no node holds
 
     def __post_init__(self) -> None:
         check_range("shards", self.shards, 1, 9999)
@@ -61,7 +63,7 @@ def build(config: Config) -> "RayShards":
     inner = indexes.build(config.inner.name, **config.inner.settings)
     if not is_spreadable(inner):
         raise RecipeError(
-            f"an index {config.inner.name!r} with these settings cannot be kept in shards",
+            f"an index {config.inner.name!r} with these settings cannot be split into shards",
             expected="one that scores each image by itself: exact, asmk_inverted, maxsim without cascade or pq …",
             actual=f"{config.inner.name} {dict(config.inner.settings)}",
             fix="choose another inner index, or keep this one on one machine",
@@ -70,7 +72,7 @@ def build(config: Config) -> "RayShards":
 
 
 def is_spreadable(inner: Index) -> bool:
-    """Whether shards of this index answer as the whole of it."""
+    """Whether shards of this index give the same answers as the whole index."""
     return (isinstance(inner, Divisible) and inner.divisible) or (isinstance(inner, Splittable) and inner.splittable)
 
 
@@ -86,14 +88,14 @@ class RayShards:
     def create(self, chunks: Chunks, folder: Path) -> "ShardSearcher":
         scratch = folder / "scratch"
         scratch.mkdir()
-        places = [locate_shard(folder, number) for number in range(self._config.shards)]
-        for place in places:
-            place.mkdir(parents=True)
+        folders = [locate_shard(folder, number) for number in range(self._config.shards)]
+        for shard_folder in folders:
+            shard_folder.mkdir(parents=True)
         inner = self._inner
         if isinstance(inner, Splittable) and inner.splittable:
-            shards = _cut(inner, chunks, places, scratch)
+            shards = _split_index(inner, chunks, folders, scratch)
         else:
-            shards = _deal(inner, chunks, places, scratch)
+            shards = _partition_rows(inner, chunks, folders, scratch)
         shutil.rmtree(scratch, ignore_errors=True)
         write_manifest(Manifest(self._config.inner, tuple(shards)), folder)
         return ShardSearcher(folder, self._config)
@@ -104,58 +106,58 @@ class RayShards:
         return searcher
 
 
-def _cut(inner: Splittable, chunks: Chunks, places: Sequence[Path], scratch: Path) -> list[Shard]:
-    """One index over all images, taken apart."""
+def _split_index(inner: Splittable, chunks: Chunks, folders: Sequence[Path], scratch: Path) -> list[Shard]:
+    """Build one index over all images, then write each shard's part of it."""
     inner.create(chunks, scratch)
     counts = [
-        inner.cut(scratch, place, lambda name, number=number: find_shard(name, len(places)) == number)  # type: ignore[misc]
-        for number, place in enumerate(places)
+        inner.write_subset(scratch, folder, lambda name, number=number: find_shard(name, len(folders)) == number)  # type: ignore[misc]
+        for number, folder in enumerate(folders)
     ]
-    return [describe_shard(place, images) for place, images in zip(places, counts, strict=True)]
+    return [describe_shard(folder, images) for folder, images in zip(folders, counts, strict=True)]
 
 
-def _deal(inner: Index, chunks: Chunks, places: Sequence[Path], scratch: Path) -> list[Shard]:
-    """One index over the rows of each shard."""
+def _partition_rows(inner: Index, chunks: Chunks, folders: Sequence[Path], scratch: Path) -> list[Shard]:
+    """Partition the rows, then build one index per shard."""
     shards = []
-    for place, spilled in zip(places, spill(chunks, len(places), scratch), strict=True):
-        inner.create(spilled, place)
-        shards.append(describe_shard(place, spilled.images))
+    for folder, spilled in zip(folders, spill(chunks, len(folders), scratch), strict=True):
+        inner.create(spilled, folder)
+        shards.append(describe_shard(folder, spilled.images))
     return shards
 
 
 class ShardSearcher:
-    """`start` places the shards, or else the first search does. They go with `close`, or with the object."""
+    """`start` or the first search places the shards on nodes; `close` or the end of this object drops them."""
 
     def __init__(self, folder: Path, config: Config) -> None:
         self._folder = folder
         self._config = config
         self._manifest = read_manifest(folder, config.inner)
-        self._placed: tuple[Keeper, Replicas] | None = None
+        self._placed: tuple[ReplicaManager, Replicas] | None = None
         self._close: weakref.finalize[..., Any] | None = None
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
-        keeper, replicas = self.start()
+        manager, replicas = self.start()
         shards = len(self._manifest.shards)
         parts: dict[int, frozenset[str] | None] = dict.fromkeys(range(shards))
         if allowed is not None:
-            # Where nothing is allowed one shard is asked all the same, so that an unfit query is refused as ever.
+            # If no image is allowed, ask one shard all the same: it refuses an unfit query.
             parts = {**split_names(allowed, shards)} or {0: frozenset()}
-        patience = Patience(self._config.patience, self._config.wait)
-        return merge(ask(replicas, parts, query, k, patience, keeper.wake), k)
+        timeouts = Timeouts(self._config.patience, self._config.wait)
+        return merge(search_shards(replicas, parts, query, k, timeouts, manager.wake), k)
 
-    def start(self) -> tuple[Keeper, Replicas]:
-        """Every shard lies on a node, or else: a ClusterError, or a CollectionError where files here are damaged."""
+    def start(self) -> tuple[ReplicaManager, Replicas]:
+        """Place every shard on a node. Raises a ClusterError, or a CollectionError if files here are damaged."""
         if self._placed is None:
             _connect(self._config.address)
             with cluster_errors(f"the shards of {self._folder} cannot be placed"):
-                keeper = find_keeper(self._config.cache)
+                manager = find_replica_manager(self._config.cache)
                 always = self._config.fetch == "always"
                 replicas = Replicas(
-                    self._folder, self._manifest, keeper.pool, self._config.replication, always_fetch=always
+                    self._folder, self._manifest, manager.pool, self._config.replication, always_fetch=always
                 )
-                keeper.add(replicas)
-            self._close = weakref.finalize(self, keeper.remove, replicas)
-            self._placed = keeper, replicas
+                manager.add(replicas)
+            self._close = weakref.finalize(self, manager.remove, replicas)
+            self._placed = manager, replicas
         return self._placed
 
     def close(self) -> None:
@@ -165,7 +167,7 @@ class ShardSearcher:
 
 
 def _connect(address: str) -> None:
-    """An address that does not answer is no fault of the index, which whoever keeps indexes would throw away."""
+    """Connect to the cluster. A failure is a ClusterError; after an InputError the caller would discard the index."""
     try:
         connect(address)
     except InputError as error:

@@ -69,7 +69,7 @@ def test_rows_without_a_dot_product_are_refused(tmp_path: Path, rows: Descriptor
 
 def test_rows_of_two_kinds_are_refused(tmp_path: Path):
     chunks = [global_rows("a", np.ones((1, 4))), global_rows("b", np.ones((1, 5)))]
-    with pytest.raises(SpaceMismatch, match="two kinds"):
+    with pytest.raises(SpaceMismatch, match="different shapes or spaces"):
         index.build("exact").create(lambda: iter(chunks), tmp_path)
 
 

@@ -177,7 +177,7 @@ def test_a_wide_filter_is_walked_through_and_a_narrow_one_compared(
     query = global_rows("q", rows.vectors[5:6])
     truth = set(exact.search(query, 10, allowed).ids)
     for few in (20_000, 0):
-        monkeypatch.setattr("resight.index.rows.approximate.FEW", few)
+        monkeypatch.setattr("resight.index.rows.approximate.FEW_ROWS", few)
         found = set(searcher.search(query, 10, allowed).ids)
         assert found <= allowed
         assert len(found & truth) >= 9

@@ -15,20 +15,20 @@ from support.token_rows import make_tokens, score_by_hand
 
 from resight import index, kernels
 from resight.errors import CollectionError, InputError, RecipeError, SpaceMismatch
-from resight.index.maxsim import LateSearcher
+from resight.index.maxsim import MaxSimSearcher
 from resight.kernels import dispatch, pack_files
 from resight.types import Descriptors
 
 QUERY = make_tokens([5], seed=100)
 
 
-def create(folder: Path, images: Descriptors, **settings: Any) -> LateSearcher:
+def create(folder: Path, images: Descriptors, **settings: Any) -> MaxSimSearcher:
     """The index, opened from disk as a later process would."""
     folder.mkdir(exist_ok=True)
     plugin = index.build("maxsim", **settings)
     plugin.create(lambda: iter([images]), folder)
     searcher = plugin.open(folder)
-    assert isinstance(searcher, LateSearcher)
+    assert isinstance(searcher, MaxSimSearcher)
     return searcher
 
 
@@ -36,11 +36,11 @@ def create(folder: Path, images: Descriptors, **settings: Any) -> LateSearcher:
     ("settings", "problem"),
     [
         ({"exact": True, "cascade": True}, "a cascade cannot be exact"),
-        ({"exact": True, "keep": "none"}, "an exact answer needs tokens that are kept"),
-        ({"exact": True, "keep": "none", "kind": "pq"}, "an exact answer needs tokens that are kept"),
+        ({"exact": True, "keep": "none"}, "an exact answer needs stored tokens"),
+        ({"exact": True, "keep": "none", "kind": "pq"}, "an exact answer needs stored tokens"),
         ({"cascade": True, "cascade_books": 3, "cascade_dims": 8}, "the first pass of the cascade is given twice"),
-        ({"m": 4}, "m would change nothing"),
-        ({"kind": "fp16", "bits": 8, "train_on": "a*"}, "bits, train_on would change nothing"),
+        ({"m": 4}, "m would have no effect"),
+        ({"kind": "fp16", "bits": 8, "train_on": "a*"}, "bits, train_on would have no effect"),
         ({"cascade": True, "cascade_keep": [10]}, "cascade_keep does not fit"),
         ({"cascade": True, "cascade_keep": [10, 20]}, "cascade_keep does not fit"),
         ({"cascade": True, "cascade_keep": [10, 0]}, "cascade_keep = 0 is out of range"),

@@ -1,8 +1,8 @@
-"""Where an export lies → the place that holds it.
+"""The address of an export in, an open Backend out.
 
     qdrant://HOST:PORT/NAME       on a server (qdrant:https://HOST:PORT/NAME where it speaks HTTPS)
     qdrant:FOLDER/NAME            in a folder: NAME is a collection of the client's local mode, or an Edge shard
-    qdrant:FOLDER                 the same, called like the collection that is searched
+    qdrant:FOLDER                 the same, with the name of the collection that is searched
 
 The key of a server comes from the environment variable RESIGHT_QDRANT_KEY.
 """
@@ -17,7 +17,7 @@ LOCAL_FILE, EDGE_FILE = "meta.json", "edge_config.json"
 
 
 def open_engine(engine: str, usual_name: str) -> Backend:
-    """The export that `--engine` names; it has to be there."""
+    """The export that `--engine` names; it must exist."""
     rest = engine.removeprefix("qdrant:")
     if rest.startswith("//"):
         rest = f"http:{rest}"
@@ -39,17 +39,17 @@ def open_engine(engine: str, usual_name: str) -> Backend:
 
 
 def open_server(url: str, name: str) -> Backend:
-    place: Backend = load_backend("client").open_server(url, check_name(name))
-    return place
+    backend: Backend = load_backend("client").open_server(url, check_name(name))
+    return backend
 
 
 def open_folder(folder: Path, name: str, *, edge: bool) -> Backend:
-    place: Backend
+    backend: Backend
     if edge:
-        place = load_backend("edge").open_edge(folder / check_name(name))
+        backend = load_backend("edge").open_edge(folder / check_name(name))
     else:
-        place = load_backend("client").open_folder(folder, check_name(name))
-    return place
+        backend = load_backend("client").open_folder(folder, check_name(name))
+    return backend
 
 
 def split_url(text: str) -> tuple[str, str]:
@@ -67,12 +67,12 @@ def split_url(text: str) -> tuple[str, str]:
 
 
 def name_export(collection: Path) -> str:
-    """What an export is called where nothing else is said: photos.resight → photos."""
+    """The name of an export by default: photos.resight → photos."""
     return collection.resolve().stem or "resight"
 
 
 def check_name(name: str) -> str:
-    """Qdrant makes a folder of that name."""
+    """The name itself, if it can be that of a folder, which Qdrant makes."""
     if not name or name in (".", "..") or any(letter in name for letter in '/\\:*?"<>|\0') or len(name) > 255:
         raise InputError(
             f"{name!r} cannot be the name of an export",

@@ -1,11 +1,10 @@
-"""Rows of a query → the best images, of which Qdrant holds the rows as points.
+"""Rank images whose rows Qdrant holds as points: the rows of a query go in, the best images come out.
 
     one query row          the best row of an image counts: ⟨q, x⟩, or MaxSim with one query row
-    several, "best"        one search a row; the best of the best of each are the best of all
-    several, "mean"        MaxSim over all query rows, divided by how many they are; ⟨mean q, x⟩ where every image has
-                           one row
+    several, "best"        one search per query row; the best of each search include the best of all
+    several, "mean"        MaxSim over all query rows, divided by their number; ⟨mean q, x⟩ if every image has one row
 
-Points that tie with the last one wanted are asked for too, so that the id decides and not the order of the points.
+The search also asks for points that tie with the last one, so that the id decides and not the order of the points.
 """
 
 from collections.abc import Iterator
@@ -13,16 +12,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from resight.index.qdrant_backend.backend import Ask, Backend, VectorLayout
+from resight.index.qdrant_backend.backend import Backend, VectorLayout, VectorQuery
 from resight.index.rows.row_files import Rows
 from resight.index.rows.scoring import Match, permit_images, rank_images, take_queries
 from resight.types import Box, Descriptors, FloatArray, IntArray, Ranking
 
-WIDER = 4  # times more, where points tie with the last one
+WIDER = 4  # factor of the next attempt if points tie with the last one
 
 
 class RowSearcher:
-    """Points have the numbers of the images in `rows`; images without rows have none."""
+    """A point has the number of its image in `rows`; images without rows have no point."""
 
     def __init__(
         self,
@@ -45,7 +44,7 @@ class RowSearcher:
 
     @property
     def bytes_in_memory(self) -> int:
-        """What a search goes through: all rows, in float32."""
+        """Bytes of all rows in float32, which a search reads."""
         return 4 * len(self._rows) * self._dimensions
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
@@ -54,7 +53,7 @@ class RowSearcher:
         permitted = images if allowed is not None else None
         best: dict[int, float] = {}
         if len(queries) and self._backend is not None:
-            for rows, share in self._list_asks(queries):
+            for rows, share in self._list_searches(queries):
                 for image, score in self._find(self._backend, rows, k, permitted):
                     best[image] = max(best.get(image, -np.inf), score * share)
         found = np.array(sorted(best), np.int64)
@@ -62,8 +61,8 @@ class RowSearcher:
         ranking = rank_images(query.ids[0], self._rows, found, scores, bare, k)
         return self._add_boxes(ranking, queries)
 
-    def _list_asks(self, queries: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-        """What to ask for, each with what its scores are multiplied by."""
+    def _list_searches(self, queries: FloatArray) -> Iterator[tuple[FloatArray, float]]:
+        """The rows of each search, and the factor of its scores."""
         if self._match == "mean" and len(queries) > 1:
             yield (queries, 1 / len(queries)) if self._many else (queries.mean(axis=0), 1.0)
             return
@@ -77,14 +76,14 @@ class RowSearcher:
         limit = min(k + 1, total)
         while limit and k:
             condition = None if permitted is None else allow(permitted.tolist())
-            found = backend.query(Ask(self._using, rows, limit, self._exact), condition)
+            found = backend.query(VectorQuery(self._using, rows, limit, self._exact), condition)
             if limit == total or len(found) < limit or found[-1].score < found[k - 1].score:
                 yield from ((int(point.number), point.score) for point in found)
                 return
             limit = min(limit * WIDER, total)
 
     def _add_boxes(self, ranking: Ranking, queries: FloatArray) -> Ranking:
-        """With the box of the row that won for each image: the first of those with the highest ⟨q, x⟩."""
+        """Add the box of each image's winning row: the first with the highest ⟨q, x⟩."""
         if self._rows.boxes is None or self._backend is None or not len(queries):
             return ranking
         numbers = {self._rows.numbers[name]: name for name in ranking.ids}

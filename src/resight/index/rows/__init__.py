@@ -1,1 +1,1 @@
-"""Indexes over rows, many per image where images have regions: written in a stream, scored, and grouped by image."""
+"""Rows of images, one or several (regions) per image: files, sampling, compression and scores per image."""

@@ -1,8 +1,8 @@
-"""Search by rows that a faiss index finds, ranked by image: the best row found of each image counts.
+"""Rank images by the rows that a faiss index finds: the best row of each image counts.
 
-The finder is asked for more rows than images are wanted, because an image may have several among the best, and again
-for more as long as too few images come back. If all images are wanted, or a filter leaves few rows, all of these are
-compared instead.
+The search asks the finder for more rows than it wants images, because several of the best rows may belong to one image,
+and asks for more as long as too few images come back. If the caller wants all images, or a filter leaves few rows, the
+search compares all of them instead.
 """
 
 from typing import Protocol
@@ -13,13 +13,13 @@ from resight.index.rows.row_files import Rows
 from resight.index.rows.scoring import Match, add_boxes, permit_images, rank_images, score_images, take_queries
 from resight.types import Descriptors, FloatArray, IntArray, Ranking
 
-FEW = 20_000  # rows that are compared faster than a filter is walked around
-ROWS_AN_IMAGE = 2  # asked for at first: most of the best rows belong to different images
-WIDER = 4  # times more, when that was too few
+FEW_ROWS = 20_000  # comparing so many is faster than a filtered search
+ROWS_PER_IMAGE = 2  # in the first attempt: most of the best rows belong to different images
+WIDER = 4  # factor of the next attempt if that was too few
 
 
 class Finder(Protocol):
-    """How a faiss index is asked. `effort` 1 is as configured, more is a wider search; `permitted` None: all rows."""
+    """A faiss index. `effort` 1 is the configured width, more is a wider search; `permitted` None: all rows."""
 
     def find(
         self, query: FloatArray, count: int, permitted: IntArray | None, effort: int
@@ -41,13 +41,13 @@ def search_images(
     match: Match | None,
     compared_again: int = 0,
 ) -> Ranking:
-    """The best k images; with `compared_again`, so many times k are found, and their rows that were found compared."""
+    """The best k images. With `compared_again` = r, find r · k images, then compare their found rows exactly."""
     queries = take_queries(query, match)
     images, bare = permit_images(rows, allowed, queries)
     count = len(rows.ids) if images is None else len(images)
     permitted = None if allowed is None or images is None else rows.list_rows(images)
     wanted = min(k * max(compared_again, 1), count)
-    if 0 < wanted < count and (permitted is None or len(permitted) > FEW):
+    if 0 < wanted < count and (permitted is None or len(permitted) > FEW_ROWS):
         found, best = _find(finder, rows, queries, wanted, permitted)
         images = np.unique(rows.find_owners(found))
         if match != "mean" or len(queries) == 1:
@@ -63,11 +63,11 @@ def search_images(
 def _find(
     finder: Finder, rows: Rows, queries: FloatArray, wanted: int, permitted: IntArray | None
 ) -> tuple[IntArray, FloatArray]:
-    """Rows of at least `wanted` images for each query, sorted, each once with its best score."""
+    """Rows of at least `wanted` images per query row: sorted, each once, with its best score."""
     total = len(rows) if permitted is None else len(permitted)
     found, scores = [], []
     for query in queries:
-        count, effort = wanted if rows.single else min(wanted * ROWS_AN_IMAGE, total), 1
+        count, effort = wanted if rows.single else min(wanted * ROWS_PER_IMAGE, total), 1
         while True:
             own, values, more = finder.find(query, count, permitted, effort)
             if len(np.unique(rows.find_owners(own))) >= wanted or (
@@ -87,6 +87,6 @@ def _find(
 
 
 def _take_highest(rows: Rows, found: IntArray, best: FloatArray, images: IntArray) -> FloatArray:
-    """The highest score of each image, of rows that are sorted."""
+    """The highest score of each image; `found` is sorted."""
     starts = np.searchsorted(found, rows.offsets[images])
     return np.maximum.reduceat(best, starts) if len(starts) else np.zeros(0, np.float32)

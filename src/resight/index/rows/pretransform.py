@@ -1,9 +1,10 @@
-"""The transform of a row before it is coded: centred, whitened and reduced (PCA), rotated (OPQ).
+"""The transform of a row before coding: centred, whitened and reduced (PCA), rotated (OPQ).
 
-    y = (x − mean) · matrix, scaled to unit length if it was whitened
+    y = (x − mean) · matrix, scaled to unit length after whitening
 
-Rows of a network have much in common and differ along few directions, by little: codes would spend their words on what
-is common. Whitening with λ^−power, λ being the variance along a direction, gives the differences weight.
+Rows of one network share most of their content and differ little, along few directions; without whitening, codes would
+spend their words on the shared part. Whitening with λ^−power, λ being the variance along a direction, gives the
+differences more weight.
 """
 
 from dataclasses import dataclass
@@ -16,45 +17,46 @@ from resight.vectors import l2_normalise_exact
 
 
 @dataclass(frozen=True)
-class Turn:
+class Pretransform:
     mean: FloatArray  # [D]
     matrix: FloatArray  # [D, D']
     unit: bool
 
     def apply(self, rows: FloatArray) -> FloatArray:
-        turned = (rows - self.mean) @ self.matrix
+        transformed = (rows - self.mean) @ self.matrix
         if self.unit:
-            turned = l2_normalise_exact(turned)
-        return np.ascontiguousarray(turned, np.float32)
+            transformed = l2_normalise_exact(transformed)
+        return np.ascontiguousarray(transformed, np.float32)
 
-    def then(self, rotation: FloatArray) -> "Turn":
-        return Turn(self.mean, np.ascontiguousarray(self.matrix @ rotation), self.unit)
-
-
-def leave(dimensions: int) -> Turn:
-    """Rows as they are."""
-    return Turn(np.zeros(dimensions, np.float32), np.eye(dimensions, dtype=np.float32), unit=False)
+    def compose(self, rotation: FloatArray) -> "Pretransform":
+        """This transform, then a rotation [D', D']."""
+        return Pretransform(self.mean, np.ascontiguousarray(self.matrix @ rotation), self.unit)
 
 
-def learn_whitening(sample: FloatArray, dimensions: int, power: float) -> Turn:
-    """From rows [n, D]; no more dimensions than the sample tells apart, and rows as they are where that is none."""
+def identity(dimensions: int) -> Pretransform:
+    """The transform that changes nothing."""
+    return Pretransform(np.zeros(dimensions, np.float32), np.eye(dimensions, dtype=np.float32), unit=False)
+
+
+def learn_whitening(sample: FloatArray, dimensions: int, power: float) -> Pretransform:
+    """Learn from rows [n, D]. It keeps at most the dimensions along which the sample varies; if none, the identity."""
     mean = sample.mean(axis=0, dtype=np.float64)
     variances, directions = np.linalg.eigh(np.cov((sample - mean).T)) if len(sample) > 1 else (np.zeros(1), np.eye(1))
     known = int((variances > 1e-9 * max(float(variances[-1]), 1e-30)).sum()) if len(sample) > 1 else 0
     count = min(dimensions, known)
     if count == 0:
-        return leave(sample.shape[1])
-    best = slice(-1, -count - 1, -1)  # eigh gives the smallest first
+        return identity(sample.shape[1])
+    best = slice(-1, -count - 1, -1)  # eigh returns the smallest first
     matrix = directions[:, best] * variances[best] ** -power
-    return Turn(mean.astype(np.float32), np.ascontiguousarray(matrix, np.float32), unit=True)
+    return Pretransform(mean.astype(np.float32), np.ascontiguousarray(matrix, np.float32), unit=True)
 
 
-def save(turn: Turn, folder: Path) -> None:
-    np.save(folder / "turn_mean.npy", turn.mean)
-    np.save(folder / "turn_matrix.npy", turn.matrix)
-    np.save(folder / "turn_unit.npy", np.array(turn.unit))
+def save_pretransform(pretransform: Pretransform, folder: Path) -> None:
+    np.save(folder / "turn_mean.npy", pretransform.mean)
+    np.save(folder / "turn_matrix.npy", pretransform.matrix)
+    np.save(folder / "turn_unit.npy", np.array(pretransform.unit))
 
 
-def load(folder: Path) -> Turn:
+def load_pretransform(folder: Path) -> Pretransform:
     matrix = np.load(folder / "turn_matrix.npy")
-    return Turn(np.load(folder / "turn_mean.npy"), matrix, bool(np.load(folder / "turn_unit.npy")))
+    return Pretransform(np.load(folder / "turn_mean.npy"), matrix, bool(np.load(folder / "turn_unit.npy")))

@@ -18,8 +18,8 @@ from resight.index.rows.row_files import check_rows
 from resight.types import Descriptors, FloatArray, IntArray
 
 Level = Literal["all", "L0", "L1", "L2", "L3"]
-SLACK = 0.9  # boxes are rounded to pixels; the next level is farther away than that
-BATCH = 16  # newcomers wait until they are a sixteenth of the sample, since chunks may be small
+SLACK = 0.9  # boxes are rounded to pixels; the next level is more than a tenth smaller
+BATCH = 16  # chunks may be small: new rows wait until they number a sixteenth of the sample
 
 
 class Reservoir:
@@ -33,11 +33,11 @@ class Reservoir:
         self._keys = np.zeros(0)
         self._numbers = np.zeros(0, np.int64)  # position of each held row in the stream
         self._rows: FloatArray = np.zeros((0, 0), np.float32)
-        self._waiting: list[tuple[NDArray[np.float64], IntArray, FloatArray]] = []  # arrived since it was full
+        self._waiting: list[tuple[NDArray[np.float64], IntArray, FloatArray]] = []  # arrived after it was full
 
     @property
     def dimensions(self) -> int | None:
-        """Of the rows so far; None before the first."""
+        """Dimensions of the rows; None before the first."""
         return int(self._rows.shape[1]) if self._seen else None
 
     def add(self, rows: NDArray[Any]) -> None:
@@ -67,7 +67,7 @@ class Reservoir:
 
     def _fill(self, rows: NDArray[Any], keys: NDArray[np.float64], numbers: IntArray) -> None:
         end = self._count + len(rows)
-        if end > len(self._keys):  # doubled, so that little is copied
+        if end > len(self._keys):  # double the arrays, so that few copies are needed
             capacity = min(max(end, 2 * len(self._keys)), self._size)
             held, self._rows = self._rows, np.empty((capacity, rows.shape[1]), np.float32)
             self._rows[: self._count] = held[: self._count] if self._count else 0
@@ -101,10 +101,10 @@ class RegionReservoir:
         dimensions = self._reservoir.dimensions
         if dimensions not in (None, chunk.vectors.shape[1]):
             raise SpaceMismatch(
-                "the rows that train the index are of two kinds",
+                "the rows that train the index have different dimensions",
                 expected=f"{dimensions} dimensions",
                 actual=f"{chunk.vectors.shape[1]} dimensions",
-                fix="describe all images in one way, into a new collection",
+                fix="encode all images with one recipe, into a new collection",
             )
         self._reservoir.add(chunk.vectors[select_level(chunk, self._level)])
 
@@ -114,7 +114,7 @@ class RegionReservoir:
 
 
 def select_level(chunk: Descriptors, level: Level) -> IntArray:
-    """The rows of a chunk that belong to a level or a coarser one."""
+    """Numbers of the rows that belong to a level or a coarser one."""
     if level == "all" or len(chunk) == len(np.unique(chunk.owners)):
         return np.arange(len(chunk))
     if chunk.boxes is None:

@@ -60,7 +60,7 @@ class ArrayFile:
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows belong to which image; images are numbered."""
+    """The rows of each image; images are numbered in the order of `ids`."""
 
     ids: Sequence[str]
     offsets: IntArray  # [N + 1]
@@ -107,12 +107,19 @@ def open_rows(folder: Path) -> Rows:
     offsets = np.load(folder / "offsets.npy")
     boxes = np.load(folder / "boxes.npy", mmap_mode="r") if (folder / "boxes.npy").exists() else None
     if len(offsets) != len(ids) + 1 or (boxes is not None and len(boxes) != offsets[-1]):
-        raise CollectionError(
-            f"the index in {folder} is damaged",
-            expected=f"{len(ids)} images",
-            fix="delete the folder; the next search rebuilds it",
-        )
+        boxed = "" if boxes is None else f", {len(boxes)} boxes"
+        expected = f"{len(ids)} images, and boxes for all of their rows or for none"
+        raise damaged_index(folder, expected, f"{len(offsets) - 1} images, {offsets[-1]} rows{boxed}")
     return Rows(ids, offsets, boxes)
+
+
+def damaged_index(where: object, expected: str, actual: str) -> CollectionError:
+    return CollectionError(
+        f"the index in {where} is damaged",
+        expected=expected,
+        actual=actual,
+        fix="delete the index; the next search rebuilds it",
+    )
 
 
 def join_ranges(begins: IntArray, counts: IntArray) -> IntArray:
@@ -156,10 +163,10 @@ class RowWriter:
         self._shape = self._shape or own
         if own != self._shape:
             raise SpaceMismatch(
-                "the rows are of two kinds",
+                "the rows have different shapes or spaces",
                 expected=f"{self._shape[0]} dimensions, space {self._shape[1]!r}",
                 actual=f"{own[0]} dimensions, space {own[1]!r}",
-                fix="describe all images in one way, into a new collection",
+                fix="encode all images with one recipe, into a new collection",
             )
         self._ids.extend(chunk.ids)
         self._counts.append(np.bincount(chunk.owners, minlength=len(chunk.ids)))

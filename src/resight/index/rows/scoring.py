@@ -6,9 +6,9 @@
 An image without rows scores 0, and so does every image when the query has no rows. The winning row is the one with the
 highest single ⟨q, x⟩, the first of equal ones. Rows are compared block by block.
 
-Dot products are the same to the last bit however many rows there are and wherever a row lies. BLAS does not promise
-that: it rounds the last few rows of a matrix in another way, so that an index in parts could rank two nearly equal rows
-differently from the whole. `deterministic_dot` compares one query row by row (compiled kernel, or einsum), and
+A dot product is the same to the last bit, however many rows there are and whatever the row's number. BLAS does not
+promise that: it rounds the last few rows of a matrix differently, so an index in parts could rank two nearly equal rows
+differently from the whole. `deterministic_dot` compares a single query row by row (compiled kernel, or einsum), and
 multiplies several with blocks of equal height, the last one padded with zeros.
 """
 

@@ -1,1 +1,1 @@
-"""An index in shards on several machines: which node holds what, how it gets there, and how all of it is searched."""
+"""An index in shards on several machines: placement of the shards on nodes, transfer of their files, and search."""

@@ -1,7 +1,7 @@
 """The nodes of the Ray cluster that this process is connected to, each with one actor that holds shards.
 
-A node has one actor per searching process, however many indexes that has open: another shard costs a message, not a
-process. The actors end with the process, or when the replica manager closes the pool.
+Each searching process starts one actor per node, which serves all indexes that the process has open: another shard
+costs a message, not a process. The actors end with the process, or when the replica manager closes the pool.
 """
 
 import logging
@@ -18,47 +18,48 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from resight.errors import ClusterError
-from resight.index.shards.node import Ask, HeldShards
-from resight.ray_cluster import forbid_auto_connect, refuse_skew, tell_versions
+from resight.index.shards.node import ShardRequest, ShardServer
+from resight.ray_cluster import forbid_auto_connect, list_versions, refuse_skew
 from resight.types import Descriptors
 
-CALL_SECONDS = 120.0  # a call that is not a search may take
-PING_SECONDS = 10.0  # a node may be silent before it counts as lost
-SLOWEST = 10e6  # bytes a second that a node may take to compare what it was sent
-# Calls at once on a node, by their kind: a sign of life must not queue behind shards that are opened.
-AT_ONCE = {"search": 16, "open": 4, "care": 4, "sign": 1}
-KINDS = {"hold": "open", "sign": "sign"}  # of a call that is not a search; others are "care"
+CALL_SECONDS = 120.0  # time limit of a call that is not a search
+PING_SECONDS = 10.0  # a node that does not answer a ping for so long counts as lost
+SLOWEST = 10e6  # bytes per second: the slowest rate at which a node may verify the files it received
+# Concurrent calls on a node, by group: a ping must not queue behind shards that the node is opening.
+CONCURRENT_CALLS = {"search": 16, "open": 4, "maintain": 4, "ping": 1}
+GROUPS = {"open_shard": "open", "ping": "ping"}  # group of a call that is not a search; others are "maintain"
 log = logging.getLogger("resight.shards")
 
 
 @dataclass(eq=False)
 class Host:
-    """A node's actor, as seen from here."""
+    """The searching process's view of a node's actor."""
 
     node: str
-    name: str  # for people
+    name: str  # for messages
     weight: float
     actor: Any
-    busy: int = 0  # searches that it has not answered yet
-    silent: bool = False  # an answer is overdue: others are asked first
+    busy: int = 0  # searches that wait for its answer
+    silent: bool = False  # an answer is overdue: a search prefers other hosts
 
-    def search(self, asks: Sequence[Ask], query: Descriptors, k: int) -> "Future[Any]":
-        found: Future[Any] = self.actor.search.options(concurrency_group="search").remote(list(asks), query, k).future()
+    def search(self, requests: Sequence[ShardRequest], query: Descriptors, k: int) -> "Future[Any]":
+        search = self.actor.search.options(concurrency_group="search")
+        found: Future[Any] = search.remote(list(requests), query, k).future()
         return found
 
     def call(self, method: str, *arguments: Any, size: int = 0) -> Any:
-        """The answer; one that goes through `size` bytes may take longer."""
+        """Wait for the answer; a call that reads `size` bytes gets more time."""
         return ray.get(self.begin(method, *arguments), timeout=CALL_SECONDS + size / SLOWEST)
 
     def begin(self, method: str, *arguments: Any) -> Any:
-        return getattr(self.actor, method).options(concurrency_group=KINDS.get(method, "care")).remote(*arguments)
+        return getattr(self.actor, method).options(concurrency_group=GROUPS.get(method, "maintain")).remote(*arguments)
 
 
 @dataclass(frozen=True)
-class _Newcomer:
+class _StartingHost:
     node: dict[str, Any]
     actor: Any
-    versions: Any  # that it will tell
+    versions: Any  # reference to the answer of `describe_versions`
 
     @property
     def name(self) -> str:
@@ -66,21 +67,21 @@ class _Newcomer:
 
 
 class HostPool:
-    """The hosts of one cluster. Who is in it changes under `lock`."""
+    """The hosts of one cluster. `lock` guards their list."""
 
     def __init__(self, cache: Path) -> None:
-        forbid_auto_connect()  # or `lose`, after Ray was shut down, would start a cluster
+        forbid_auto_connect()  # otherwise `discard` would start a new cluster after Ray was shut down
         self._cache = cache
-        self._starting: dict[str, _Newcomer] = {}
+        self._starting: dict[str, _StartingHost] = {}
         self.hosts: dict[str, Host] = {}
-        self.refused: dict[str, ClusterError] = {}  # nodes that run something else
+        self.refused: dict[str, ClusterError] = {}  # nodes that run other versions
         self.lock = threading.RLock()
 
     def refresh(self, wait: float = 0.0) -> None:
-        """Start an actor on every node that has none, and forget those whose node is gone.
+        """Start an actor on every node that has none, and forget the actors of nodes that are gone.
 
-        An actor may take seconds to start, and for ever on a node that has just died: it is in the pool as soon as it
-        has told its versions, now or at a later refresh. Up to `wait` seconds are spent on that now.
+        An actor may take seconds to start; on a node that has just died it never does. It joins the pool when it has
+        reported its versions: within `wait` seconds, or at a later refresh.
         """
         alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
         with self.lock:
@@ -90,73 +91,73 @@ class HostPool:
             for name, node in alive.items():
                 if not (name in self.hosts or name in self._starting or name in self.refused):
                     actor = _start_actor(name, self._cache)
-                    self._starting[name] = _Newcomer(node, actor, actor.tell.remote())
+                    self._starting[name] = _StartingHost(node, actor, actor.describe_versions.remote())
             starting = list(self._starting.values())
         if starting:
-            told, _ = ray.wait([newcomer.versions for newcomer in starting], num_returns=len(starting), timeout=wait)
-            for newcomer in starting:
-                if newcomer.versions in told:
-                    self._admit(newcomer)
+            ready, _ = ray.wait([joining.versions for joining in starting], num_returns=len(starting), timeout=wait)
+            for joining in starting:
+                if joining.versions in ready:
+                    self._admit(joining)
 
-    def lose(self, host: Host) -> None:
-        """The actor does not live any more, or is not to."""
+    def discard(self, host: Host) -> None:
+        """Remove a host from the pool and end its actor, which may be gone already."""
         with self.lock:
             if self.hosts.get(host.node) is host:
                 del self.hosts[host.node]
-        with suppress(Exception):  # it is gone already, or its node cannot be reached: either is what we want
+        with suppress(Exception):  # the actor is gone already, or its node is unreachable
             ray.kill(host.actor)
 
     def check(self) -> None:
-        """Ask every host for a sign of life; those that give none for long are lost."""
+        """Ping every host, and discard those that do not answer in time."""
         with self.lock:
-            asked = [(host, host.begin("sign")) for host in self.hosts.values()]
+            pings = [(host, host.begin("ping")) for host in self.hosts.values()]
         deadline = time.monotonic() + PING_SECONDS
-        for host, answer in asked:
+        for host, answer in pings:
             try:
                 ray.get(answer, timeout=max(0.1, deadline - time.monotonic()))
                 host.silent = False
             except ray.exceptions.RayError as error:
                 log.warning("the node %s is lost: %s", host.name, type(error).__name__)
-                self.lose(host)
+                self.discard(host)
 
     def list(self) -> dict[str, Host]:
         with self.lock:
             return dict(self.hosts)
 
     def is_starting(self) -> bool:
-        """Whether there are nodes that have not told yet whether they fit."""
+        """Whether some nodes have not reported their versions yet."""
         return bool(self._starting)
 
     def close(self) -> None:
         for host in self.list().values():
-            self.lose(host)
+            self.discard(host)
 
-    def _admit(self, newcomer: _Newcomer) -> None:
-        node = newcomer.node["NodeID"]
+    def _admit(self, joining: _StartingHost) -> None:
+        node = joining.node["NodeID"]
         with self.lock:
             if self._starting.pop(node, None) is None:
                 return  # another thread was faster
         try:
-            refuse_skew(newcomer.name, ray.get(newcomer.versions), tell_versions())
+            refuse_skew(joining.name, ray.get(joining.versions), list_versions())
         except ClusterError as error:
             log.warning("%s", error)
             self.refused[node] = error
-            ray.kill(newcomer.actor)
+            ray.kill(joining.actor)
             return
         except ray.exceptions.RayError as error:
-            log.warning("no actor starts on the node %s: %s", newcomer.name, type(error).__name__)
+            log.warning("the node %s cannot start an actor: %s", joining.name, type(error).__name__)
             return
         with self.lock:
-            weight = float(newcomer.node["Resources"].get("CPU", 0.0))
-            self.hosts[node] = Host(node, newcomer.name, weight, newcomer.actor)
+            weight = float(joining.node["Resources"].get("CPU", 0.0))
+            self.hosts[node] = Host(node, joining.name, weight, joining.actor)
 
 
 def _start_actor(node: str, cache: Path) -> Any:
     settings = {
-        "num_cpus": 0,  # shards are served beside whatever else runs; their placement says what a node bears
-        "max_restarts": 0,  # the pool starts another, and knows that it holds nothing yet
+        "num_cpus": 0,  # shards need no reserved cores: placement weighs nodes by their cores already
+        "max_restarts": 0,  # the pool starts another one itself, and knows that it holds no shard yet
         "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
-        "concurrency_groups": AT_ONCE,
+        "concurrency_groups": CONCURRENT_CALLS,
     }
-    declare: Any = ray.remote  # its types know fewer settings than it has
-    return declare(**settings)(HeldShards).remote(cache)
+    declare: Any = ray.remote  # Ray's type hints lack some of these settings
+    return declare(**settings)(ShardServer).remote(cache)

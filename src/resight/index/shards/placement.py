@@ -1,4 +1,4 @@
-"""Which shard holds an image, and which nodes hold a shard: the same answer wherever it is computed, and few moves.
+"""Which shard holds an image, and which nodes hold a shard. Every process computes the same answer; few shards move.
 
 An id always belongs to the same shard. Replicas are assigned by rendezvous hashing: every node draws a number for every
 shard, weighted by the node's resources, and the highest wins (C. Schindelhauer and G. Schomaker, Weighted distributed
@@ -6,10 +6,10 @@ hash tables, 2005):
 
     score = -weight / ln(u),    u in (0, 1) from a hash of shard and node
 
-A node that leaves passes its shards to the next in their order, and one that joins takes those that it wins; the others
-stay. That alone spreads few shards badly, so no node takes more than its share, rounded up, of first replicas, nor of
-first and second ones together, as long as another node has capacity and does not hold the shard yet (V. Mirrokni et
-al., Consistent hashing with bounded loads, 2018).
+A node that leaves passes each of its shards to the next node in the shard's order; a node that joins takes the shards
+that it wins; all other shards stay. Few shards would spread unevenly, so the load is bounded (V. Mirrokni et al.,
+Consistent hashing with bounded loads, 2018): a node takes no more than its share, rounded up, of the first replicas,
+nor of the first and second ones together, as long as another node has capacity and does not hold the shard yet.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from resight.types import Descriptors
 
-EXTRAS = ("boxes", "weights", "points", "words", "seeds")  # what rows may have beside their vectors
+EXTRAS = ("boxes", "weights", "points", "words", "seeds")  # optional arrays with one entry per row
 
 
 def find_shard(name: str, shards: int) -> int:
@@ -31,21 +31,21 @@ def find_shard(name: str, shards: int) -> int:
 
 
 def split_names(names: Iterable[str], shards: int) -> dict[int, frozenset[str]]:
-    """Ids by the shard that holds them; shards that hold none of them are not named."""
+    """Group ids by the shard that holds them; shards that hold none are left out."""
     parts: dict[int, set[str]] = {}
     for name in names:
         parts.setdefault(find_shard(name, shards), set()).add(name)
     return {shard: frozenset(part) for shard, part in sorted(parts.items())}
 
 
-def deal(chunk: Descriptors, shards: int) -> dict[int, Descriptors]:
-    """The images of a chunk by the shard that they belong to, with their rows."""
+def partition(chunk: Descriptors, shards: int) -> dict[int, Descriptors]:
+    """Split a chunk by shard: the images of each, with their rows."""
     numbers = np.array([find_shard(name, shards) for name in chunk.ids], np.int64)
-    return {int(shard): take_images(chunk, numbers == shard) for shard in np.unique(numbers)}
+    return {int(shard): select_images(chunk, numbers == shard) for shard in np.unique(numbers)}
 
 
-def take_images(chunk: Descriptors, kept: NDArray[np.bool_]) -> Descriptors:
-    """The images that are `kept` [N]."""
+def select_images(chunk: Descriptors, kept: NDArray[np.bool_]) -> Descriptors:
+    """The images that the mask `kept` [N] selects, with their rows."""
     rows = kept[chunk.owners] if len(chunk.owners) else np.zeros(0, bool)
     numbers = np.cumsum(kept) - 1
     arrays = {name: array[rows] for name in EXTRAS if (array := getattr(chunk, name)) is not None}
@@ -62,14 +62,15 @@ Placement = dict[tuple[int, int], str]  # (shard, replica) → node
 
 
 def assign_replicas(shards: Sequence[str], replication: int, nodes: Mapping[str, float]) -> Placement:
-    """`shards` are names that stay the same, `nodes` have weights (0: takes nothing, where another has more).
+    """Choose the nodes of every shard. A node of weight 0 takes nothing if another node has a positive weight.
 
-    Replicas of a shard lie on different nodes; there are fewer of them where there are fewer nodes.
+    `shards` are stable names. Replicas of a shard lie on different nodes, so a shard has at most as many as there are
+    nodes.
     """
     weights = {node: weight for node, weight in nodes.items() if weight > 0} or dict.fromkeys(nodes, 1.0)
     total = sum(weights.values())
     loads = dict.fromkeys(weights, 0)
-    orders = [sorted(weights, key=lambda node: (-draw(name, node, weights[node]), node)) for name in shards]
+    orders = [sorted(weights, key=lambda node: (-score_node(name, node, weights[node]), node)) for name in shards]
     placed: Placement = {}
     for replica in range(min(replication, len(weights))):
         most = {node: math.ceil(len(shards) * (replica + 1) * weight / total) for node, weight in weights.items()}
@@ -84,15 +85,15 @@ def assign_replicas(shards: Sequence[str], replication: int, nodes: Mapping[str,
 
 
 def list_nodes(placed: Placement, shards: Iterable[int]) -> dict[int, list[str]]:
-    """Of each shard, the best first."""
+    """The nodes of each shard, best first."""
     nodes: dict[int, list[str]] = {shard: [] for shard in shards}
     for (shard, _), node in sorted(placed.items()):
         nodes[shard].append(node)
     return nodes
 
 
-def draw(shard: str, node: str, weight: float) -> float:
-    """What a node bids for a shard."""
+def score_node(shard: str, node: str, weight: float) -> float:
+    """The score of a node for a shard."""
     digest = hashlib.blake2b(f"{shard} on {node}".encode(), digest_size=8).digest()
     chance = (int.from_bytes(digest, "big") + 0.5) / 2**64
     return -weight / math.log(chance) if chance < 1 else math.inf

@@ -1,9 +1,9 @@
 """A thread beside the searches that keeps every shard at its number of replicas.
 
-Once a second it pings the hosts, looks for new nodes, and rearranges the shards of all open indexes; at once if a
-search has found a host lost. It ends, with all hosts, some time after the last index was closed, so that an index
-opened soon after need not start them again. Call `stop_replica_managers` before Ray is shut down; otherwise the thread
-ends when it finds Ray gone.
+Once per second, and at once when a search has lost a host, the thread pings the hosts, looks for new nodes, and
+rearranges the shards of all open indexes. Some time after the last index was closed, it ends the hosts and itself; an
+index that opens before then finds the hosts still running. Call `stop_replica_managers` before you shut down Ray;
+otherwise the thread ends when it finds Ray gone.
 """
 
 import logging
@@ -21,23 +21,23 @@ from resight.errors import CollectionError, ResightError
 from resight.index.shards.hosts import HostPool
 from resight.index.shards.replicas import Replicas
 
-PERIOD = 1.0  # seconds
-LINGER = 30.0  # seconds
-GATHER_SECONDS = 30.0  # that the first index waits for all nodes, so that no shard has to move at once
-START_SECONDS = 120.0  # that nodes may take to start their first actor, as on a busy machine they do
-STOP_SECONDS = 30.0  # that the thread may take to finish what it is at
-NAP = 0.1  # seconds between looks for a host that is being started
+PERIOD = 1.0  # seconds between two rounds
+LINGER = 30.0  # seconds from the last close to the end of the hosts
+GATHER_SECONDS = 30.0  # the first index waits so long for all nodes, so that shards need not move right away
+START_SECONDS = 120.0  # time limit for nodes to start their first actor, which is slow on a busy machine
+STOP_SECONDS = 30.0  # time limit for the thread to finish its current round
+NAP = 0.1  # seconds between two looks for a host that is starting
 log = logging.getLogger("resight.shards")
 
 
 @dataclass(frozen=True)
 class ClusterState:
-    """What a service tells of its cluster."""
+    """What a service reports about its cluster."""
 
     nodes: int  # that hold shards
     shards: int
-    replicas: int  # that can be asked
-    wanted: int  # replicas that there would be, if there were room and nodes for all
+    replicas: int  # that a search can use now
+    wanted: int  # replicas that the settings ask for
 
 
 @dataclass(frozen=True)
@@ -48,22 +48,22 @@ class Connection:
     address: str
 
 
-class Keeper:
+class ReplicaManager:
     def __init__(self, connection: Connection, cache: Path) -> None:
         self.pool = HostPool(cache)
         self._connection = connection
-        self._kept: list[Replicas] = []
-        self._gone: deque[Replicas] = deque()
-        self._told: dict[object, str] = {}  # what went wrong last, of what
+        self._open: list[Replicas] = []
+        self._closed: deque[Replicas] = deque()
+        self._reported: dict[object, str] = {}  # subject → the last error that was logged about it
         self._woken = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
 
     def add(self, replicas: Replicas) -> None:
-        """Place the shards of an index, and keep them so; an error where a shard lies nowhere."""
+        """Place the shards of an index and keep them placed; raise if no node can hold one of them."""
         with self._starting:
-            self._kept.append(replicas)
+            self._open.append(replicas)
             self._start_thread()
         try:
             self._place(replicas)
@@ -72,18 +72,18 @@ class Keeper:
             raise
 
     def remove(self, replicas: Replicas) -> None:
-        """May be called by the garbage collector, in any thread: it takes no lock and asks nobody."""
-        self._gone.append(replicas)
+        """Stop keeping an index. It takes no lock: the garbage collector may call it in any thread."""
+        self._closed.append(replicas)
         self._woken.set()
 
     def wake(self) -> None:
-        """Look after the shards now, with a new thread where the old one has ended."""
+        """Run a round now, in a new thread if the old one has ended."""
         with self._starting:
             self._start_thread()
         self._woken.set()
 
     def stop(self) -> None:
-        """End the thread and all hosts. An index that is opened or asked afterwards starts them again."""
+        """End the thread and all hosts. An index that a caller opens or searches later starts them again."""
         with self._starting:
             thread, self._stopping = self._thread, True
         self._woken.set()
@@ -93,14 +93,14 @@ class Keeper:
         with self._starting:
             self._stopping = False
 
-    def tell(self) -> ClusterState:
-        kept = list(self._kept)
-        shards = [len(replicas.manifest.shards) for replicas in kept]
-        wanted = sum(count * replicas.replication for count, replicas in zip(shards, kept, strict=True))
-        return ClusterState(len(self.pool.list()), sum(shards), sum(replicas.count() for replicas in kept), wanted)
+    def describe_state(self) -> ClusterState:
+        indexes = list(self._open)
+        shards = [len(replicas.manifest.shards) for replicas in indexes]
+        wanted = sum(count * replicas.replication for count, replicas in zip(shards, indexes, strict=True))
+        return ClusterState(len(self.pool.list()), sum(shards), sum(replicas.count() for replicas in indexes), wanted)
 
     def _place(self, replicas: Replicas) -> None:
-        """Until every shard lies somewhere, or nobody is left who might still take it."""
+        """Arrange until some host holds every shard, or until no host is left that could take the missing ones."""
         deadline = time.monotonic() + START_SECONDS
         while True:
             self.pool.refresh(0.0 if self.pool.list() else min(GATHER_SECONDS, max(0.0, deadline - time.monotonic())))
@@ -108,9 +108,9 @@ class Keeper:
             error: ResightError | None = None
             try:
                 replicas.arrange()
-            except ResightError as failed:  # which may be one node's alone
+            except ResightError as failed:  # perhaps of one node only
                 error = failed
-            if not replicas.list_bare():
+            if not replicas.list_unheld():
                 return
             asked = hosts == self.pool.list() and not self.pool.is_starting() and bool(hosts or self.pool.refused)
             if asked or isinstance(error, CollectionError) or time.monotonic() >= deadline:
@@ -118,99 +118,98 @@ class Keeper:
             time.sleep(NAP)
 
     def _start_thread(self) -> None:
-        """The caller holds `_starting`."""
+        """The caller must hold `_starting`."""
         if self._thread is None and not self._stopping:
             self._thread = threading.Thread(target=self._run, name="resight-shards", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._look_until_idle()
+            self._maintain_until_idle()
         finally:
             with self._starting:
                 if self._thread is threading.current_thread():  # else another one has been started since `_end`
                     self._thread = None
 
-    def _look_until_idle(self) -> None:
+    def _maintain_until_idle(self) -> None:
         idle_since = time.monotonic()
         while True:
             self._woken.wait(PERIOD)
             self._woken.clear()
             if self._stopping or find_connection() != self._connection:
                 return
-            self._let_go()
-            if self._kept:
+            self._drop_closed()
+            if self._open:
                 idle_since = time.monotonic()
-                self._look_after()
+                self._maintain()
             elif time.monotonic() - idle_since > LINGER and self._end():
                 return
 
-    def _look_after(self) -> None:
-        """One index that cannot be placed, as its files are gone, is no harm to the others."""
-        self._try(self, "the cluster", self._look_for_hosts)
-        for replicas in list(self._kept):
+    def _maintain(self) -> None:
+        """One round. An index that cannot be placed, perhaps because its files are gone, does not delay the others."""
+        self._try(self, "the cluster", self._refresh_hosts)
+        for replicas in list(self._open):
             self._try(replicas, f"the shards of {replicas.folder}", replicas.arrange)
 
-    def _look_for_hosts(self) -> None:
+    def _refresh_hosts(self) -> None:
         self.pool.check()
         self.pool.refresh()
 
-    def _try(self, what: object, name: str, do: Callable[[], None]) -> None:
-        """Tell what goes wrong once, however often a search that waits for it wakes us. Nothing may end the thread: the
-        other indexes need it."""
+    def _try(self, subject: object, name: str, act: Callable[[], None]) -> None:
+        """Log an error once, although every retry meets it again. No error ends the thread: other indexes need it."""
         try:
-            do()
-            self._told.pop(what, None)
+            act()
+            self._reported.pop(subject, None)
         except Exception as error:
-            if self._told.get(what) != str(error) and find_connection() == self._connection:
-                log.warning("%s could not be seen to, and will be tried again: %s", name, error)
-            self._told[what] = str(error)
+            if self._reported.get(subject) != str(error) and find_connection() == self._connection:
+                log.warning("cannot maintain %s, will retry: %s", name, error)
+            self._reported[subject] = str(error)
 
-    def _let_go(self) -> None:
-        while self._gone:
-            replicas = self._gone.popleft()
-            if replicas in self._kept:
-                self._kept.remove(replicas)
+    def _drop_closed(self) -> None:
+        while self._closed:
+            replicas = self._closed.popleft()
+            if replicas in self._open:
+                self._open.remove(replicas)
             self._try(replicas, f"the shards of {replicas.folder}", replicas.drop_all)
-            self._told.pop(replicas, None)
+            self._reported.pop(replicas, None)
 
     def _end(self) -> bool:
         with self._starting:
-            if self._kept:
+            if self._open:
                 return False
             self._thread = None
         self.pool.close()
         return True
 
 
-_keepers: dict[tuple[Connection, Path], Keeper] = {}
+_managers: dict[tuple[Connection, Path], ReplicaManager] = {}
 _making = threading.Lock()
 
 
-def find_keeper(cache: Path | None = None) -> Keeper:
-    """Of the cluster that this process is connected to; `cache` is where nodes keep what they fetch."""
+def find_replica_manager(cache: Path | None = None) -> ReplicaManager:
+    """The manager for the cluster that this process is connected to; nodes keep fetched shards in `cache`."""
     context = ray.get_runtime_context()
     connection = Connection(context.get_job_id(), context.gcs_address)
     folder = cache or Path(tempfile.gettempdir()) / "resight-shards"
     with _making:
-        for other in [other for other in _keepers if other[0] != connection]:
-            del _keepers[other]  # of a cluster that this process has left: its thread ends by itself
-        if (connection, folder) not in _keepers:
-            _keepers[connection, folder] = Keeper(connection, folder)
-        return _keepers[connection, folder]
+        for other in [other for other in _managers if other[0] != connection]:
+            del _managers[other]  # this process has left that cluster; the thread ends by itself
+        if (connection, folder) not in _managers:
+            _managers[connection, folder] = ReplicaManager(connection, folder)
+        return _managers[connection, folder]
 
 
 def stop_replica_managers() -> None:
-    """To be called before Ray is shut down."""
+    """Stop every manager of this process. Call it before `ray.shutdown()`."""
     with _making:
-        keepers = list(_keepers.values())
-    for keeper in keepers:
-        keeper.stop()
+        managers = list(_managers.values())
+    for manager in managers:
+        manager.stop()
 
 
 def find_connection() -> Connection | None:
     try:
         context = ray.get_runtime_context()
         return Connection(context.get_job_id(), context.gcs_address) if ray.is_initialized() else None
-    except Exception:  # Ray is being shut down beside us
+    except Exception:  # another thread is shutting Ray down
         return None

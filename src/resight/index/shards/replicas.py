@@ -1,8 +1,8 @@
 """The shards of one index and the hosts that hold them.
 
-`arrange` compares the present state with what `placement.assign_replicas` wants for the hosts that are up. A shard is
-copied to its new host before an old one drops it. If a host has no space for a shard, or fails at it, the next host
-takes it; a host keeps what it holds as long as others do not hold enough.
+`arrange` moves shards until they lie where `placement.assign_replicas` puts them for the hosts that are up. A new host
+receives a shard before an old one drops it. If a host has no space for a shard, or fails to open it, the next host
+takes it; a host keeps its shards until enough other hosts hold them.
 """
 
 import threading
@@ -18,12 +18,12 @@ import ray
 from resight.errors import ClusterError, CollectionError, MissingExtra, ResightError, StorageError
 from resight.index.shards.hosts import Host, HostPool
 from resight.index.shards.placement import assign_replicas, list_nodes
-from resight.index.shards.shard_manifest import Manifest, compare_files, locate_shard
+from resight.index.shards.shard_manifest import Manifest, locate_shard, verify_checksums
 from resight.index.shards.transfer import send
 
 Barred = tuple[float, ResightError]  # since when, and why
 Key = TypeVar("Key")
-BARRED_SECONDS = 60.0  # until a node that had no room, or failed at a shard, is tried again
+BARRED_SECONDS = 60.0  # pause before `arrange` tries a node again that had no space or failed to open a shard
 
 
 class Replicas:
@@ -34,29 +34,30 @@ class Replicas:
         self.pool = pool
         self.replication = replication
         self.folder = folder.absolute()
-        self.error: ResightError | None = None  # what went wrong when the shards were last arranged
+        self.error: ResightError | None = None  # the first error of the last `arrange`
         self._always_fetch = always_fetch
         self._key = uuid.uuid4().hex
-        # Two indexes with the same files prefer the same nodes, and two shards of one index others.
+        # Two indexes with the same files prefer the same nodes; equal shards of one index prefer different ones.
         self._names = [f"{shard.content} {number}" for number, shard in enumerate(manifest.shards)]
         self._held: dict[int, list[Host]] = {number: [] for number in range(len(manifest.shards))}
-        self._full: dict[str, Barred] = {}  # nodes without room
-        self._failed: dict[tuple[int, str], Barred] = {}  # shards and nodes that cannot open them
-        self._compared: set[int] = set()  # shards whose files here are those that were written
+        self._full: dict[str, Barred] = {}  # nodes without space
+        self._failed: dict[tuple[int, str], Barred] = {}  # (shard, node that cannot open it)
+        self._verified: set[int] = set()  # shards whose files here have the right checksums
         self._arranging = threading.Lock()
 
     def name_key(self, shard: int) -> str:
-        """What a host knows the shard by."""
+        """The key of a shard on its hosts."""
         return f"{self._key}/{shard}"
 
     def arrange(self) -> None:
-        """Bring every replica to where it belongs, as far as there are hosts with room.
+        """Bring every replica to its host, as far as hosts have space.
 
-        What cannot be opened or sent is raised at the end, when the other shards are where they belong.
+        If a host cannot open a shard, or this process cannot send it, the error is raised after all other shards are
+        in position.
         """
         with self._arranging:
             self._full, self._failed = _forget_old(self._full), _forget_old(self._failed)
-            damaged: dict[int, CollectionError] = {}  # by what this process sees
+            damaged: dict[int, CollectionError] = {}  # shards with damaged files here
             again = True
             while again:
                 hosts = self.pool.list()
@@ -68,7 +69,7 @@ class Replicas:
                     for host in chosen
                     if host not in self._held[shard] and shard not in damaged
                 ]
-                again, found = self._bring(missing)
+                again, found = self._place(missing)
                 damaged |= found
             self._drop_others(wanted)
             errors = [*damaged.values(), *(error for _, error in self._failed.values())]
@@ -77,30 +78,30 @@ class Replicas:
                 raise self.error
 
     def choose(self, shard: int, but: Collection[Host] = ()) -> Host | None:
-        """The host that is asked for a shard: of those that answer in time, the least busy."""
+        """The host that should search a shard: the least busy of those that answer in time; None: no host holds it."""
         alive = self.pool.list()
         held = [host for host in self._held[shard] if alive.get(host.node) is host and host not in but]
         return min(held, key=lambda host: (host.silent, host.busy), default=None)
 
-    def list_bare(self) -> list[int]:
-        """Shards that nobody can be asked for."""
+    def list_unheld(self) -> list[int]:
+        """Shards that no reachable host holds."""
         return [number for number in range(len(self._names)) if self.choose(number) is None]
 
     def count(self) -> int:
-        """Replicas that can be asked."""
+        """Number of replicas on hosts that are up."""
         alive = set(self.pool.list().values())
         return sum(host in alive for hosts in list(self._held.values()) for host in hosts)
 
     def explain(self) -> ClusterError:
-        """Why a shard lies nowhere."""
+        """The error for shards that no host holds, with the reasons."""
         errors = [error for _, error in list(self._full.values())] + list(self.pool.refused.values())
         if self.error is not None:
             errors.append(self.error)
         reasons = dict.fromkeys(": ".join(filter(None, (error.problem, error.actual))) for error in errors)
         return ClusterError(
-            f"no node holds shard {', '.join(map(str, self.list_bare())) or '?'} of {self.folder}",
+            f"no node holds shard {', '.join(map(str, self.list_unheld())) or '?'} of {self.folder}",
             expected=f"a node of the cluster that can open or fetch it; {len(self.pool.list())} answer",
-            actual="; ".join(reasons) or "those that held it are lost, and no other has taken it yet",
+            actual="; ".join(reasons) or "the nodes that held it are lost, and no other node has taken it yet",
             fix="see `ray status`; add a node, or free disk space on one" if self.error is None else self.error.fix,
         )
 
@@ -116,7 +117,7 @@ class Replicas:
         self._held = {shard: [host for host in held if host in alive] for shard, held in self._held.items()}
 
     def _choose_hosts(self, hosts: Mapping[str, Host]) -> dict[int, list[Host]]:
-        """Who is to hold which shard. Where the best place is barred, whoever holds it keeps it, or another gets it."""
+        """The hosts that should hold each shard. If the best one is barred, the present holder or another host does."""
         weights = {node: host.weight for node, host in hosts.items()}
         best = assign_replicas(self._names, self.replication, weights)
         if not (self._full or self._failed):
@@ -134,19 +135,19 @@ class Replicas:
         return wanted
 
     def _is_barred(self, shard: int, host: Host) -> bool:
-        """What a host holds already takes no more room."""
+        """Whether a host cannot take a shard now; a host may always keep a shard that it holds."""
         return host not in self._held[shard] and (host.node in self._full or (shard, host.node) in self._failed)
 
-    def _bring(self, missing: list[tuple[int, Host]]) -> tuple[bool, dict[int, CollectionError]]:
-        """Whether it was in vain for some, so that others are to take theirs; and the shards whose files here are not
-        as they were written."""
-        begun = [(shard, host, self._begin_hold(shard, host)) for shard, host in missing]
+    def _place(self, missing: list[tuple[int, Host]]) -> tuple[bool, dict[int, CollectionError]]:
+        """Have hosts open the missing shards. Returns whether some failed, so that other hosts should take them, and
+        the shards whose files here are damaged."""
+        begun = [(shard, host, self._begin_open(shard, host)) for shard, host in missing]
         again, damaged = False, {}
         for shard, host, answer in begun:
             try:
-                error = self._finish_hold(shard, host, answer)
+                error = self._finish_open(shard, host, answer)
             except ray.exceptions.RayError:
-                self.pool.lose(host)
+                self.pool.discard(host)
                 again = True
                 continue
             except CollectionError as found:
@@ -161,42 +162,42 @@ class Replicas:
             again = again or error is not None
         return again, damaged
 
-    def _begin_hold(self, shard: int, host: Host) -> ray.ObjectRef[Any]:
+    def _begin_open(self, shard: int, host: Host) -> ray.ObjectRef[Any]:
         folder = None if self._always_fetch else locate_shard(self.folder, shard)
         arguments = self.name_key(shard), self.manifest.inner, self.manifest.shards[shard], folder
-        reference: ray.ObjectRef[Any] = host.begin("hold", *arguments)
+        reference: ray.ObjectRef[Any] = host.begin("open_shard", *arguments)
         return reference
 
-    def _finish_hold(self, shard: int, host: Host, answer: "ray.ObjectRef[Any]") -> ResightError | None:
-        """Nothing, where the host holds the shard now. A RayError that is raised says that the host is lost."""
+    def _finish_open(self, shard: int, host: Host, answer: "ray.ObjectRef[Any]") -> ResightError | None:
+        """None if the host now holds the shard, else its error. A raised RayError means that the host is lost."""
         try:
             outcome = ray.get(answer)
             if outcome == "absent":
                 folder = locate_shard(self.folder, shard)
-                outcome = send(self.manifest.shards[shard], folder, host) or ray.get(self._begin_hold(shard, host))
-        except ray.exceptions.RayTaskError as error:  # of this shard alone: the host serves others well
-            outcome = ClusterError("an error that nobody expected", actual=str(error).strip().splitlines()[-1])
+                outcome = send(self.manifest.shards[shard], folder, host) or ray.get(self._begin_open(shard, host))
+        except ray.exceptions.RayTaskError as error:  # concerns this shard only: the host serves others
+            outcome = ClusterError("an unexpected error", actual=str(error).strip().splitlines()[-1])
         if isinstance(outcome, ResightError):
-            return outcome if isinstance(outcome, StorageError) else self._blame(shard, host, outcome)
+            return outcome if isinstance(outcome, StorageError) else self._attribute(shard, host, outcome)
         return None
 
-    def _blame(self, number: int, host: Host, error: ResightError) -> ResightError:
-        """Whose fault it is that a host cannot open a shard: that of the files, if they are not as they were written
-        (a CollectionError is raised), and otherwise the node's, which is no reason to throw the index away."""
-        if number not in self._compared:
-            compare_files(locate_shard(self.folder, number), self.manifest.shards[number].files)
-            self._compared.add(number)
+    def _attribute(self, number: int, host: Host, error: ResightError) -> ResightError:
+        """Find why a host cannot open a shard. Raises a CollectionError if the files here are damaged; otherwise the
+        cause lies on the node, and the index need not be rebuilt."""
+        if number not in self._verified:
+            verify_checksums(locate_shard(self.folder, number), self.manifest.shards[number].files)
+            self._verified.add(number)
         if isinstance(error, MissingExtra):
             return error
         return ClusterError(
             f"the node {host.name} cannot hold shard {number} of {self.folder}: {error.problem}",
-            expected=error.expected or "a node that opens what is whole on this one",
+            expected=error.expected or "a node that can open the files, which are intact on this one",
             actual=error.actual,
-            fix="see what is wrong on that node, or take it out of the cluster",
+            fix="check that node, or remove it from the cluster",
         )
 
     def _drop_others(self, wanted: Mapping[int, list[Host]]) -> None:
-        """A shard stays where it is until those who are to hold it do, and never loses its last replica."""
+        """Drop a shard from other hosts once all wanted hosts hold it; its last replica always stays."""
         for shard, held in self._held.items():
             kept = [host for host in held if host in wanted[shard]]
             if kept and len(kept) == len(wanted[shard]):

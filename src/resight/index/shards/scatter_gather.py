@@ -15,29 +15,29 @@ from resight.index.shards.replicas import Replicas
 from resight.types import Descriptors, Ranking
 
 Parts = Mapping[int, frozenset[str] | None]  # shard → which of its images are allowed; None: all
-NAP = 0.05  # seconds between looks for a replica that is being restored
+NAP = 0.05  # seconds between two looks for a replica that the manager is restoring
 _counting = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Patience:
-    answer: float  # seconds without any answer, until other replicas are asked as well
-    restore: float  # seconds that a shard which nobody holds is waited for
+class Timeouts:
+    answer: float  # seconds without any answer before the search also asks other replicas
+    restore: float  # seconds to wait for a shard that no host holds
 
 
-def ask(
-    replicas: Replicas, parts: Parts, query: Descriptors, k: int, patience: Patience, wake: Callable[[], None]
+def search_shards(
+    replicas: Replicas, parts: Parts, query: Descriptors, k: int, timeouts: Timeouts, wake: Callable[[], None]
 ) -> list[Ranking]:
-    """The ranking of each shard in `parts`; `wake` has those restored that nobody holds."""
+    """The ranking of each shard in `parts`; `wake` makes the manager restore shards that no host holds."""
     search = _Search(replicas, parts, query, k)
     deadline = float("inf")
     while search.missing:
         search.send()
         if search.pending:
             deadline = float("inf")
-            search.receive(patience.answer)
+            search.receive(timeouts.answer)
             continue
-        deadline = min(deadline, time.monotonic() + patience.restore)
+        deadline = min(deadline, time.monotonic() + timeouts.restore)
         if time.monotonic() >= deadline:
             raise replicas.explain()
         wake()
@@ -46,7 +46,7 @@ def ask(
 
 
 class _Search:
-    """One query on its way."""
+    """The state of one query: rankings found, calls pending, shards still to send."""
 
     def __init__(self, replicas: Replicas, parts: Parts, query: Descriptors, k: int) -> None:
         self._replicas = replicas
@@ -63,7 +63,7 @@ class _Search:
         return len(self.found) < len(self._parts)
 
     def send(self) -> None:
-        """Ask for what is not asked for yet, one call a host."""
+        """Send the query for every unsent shard, in one call per host."""
         calls: dict[Host, list[int]] = {}
         for shard in sorted(self._unsent):
             host = self._replicas.choose(shard, self._tried[shard])
@@ -72,31 +72,31 @@ class _Search:
                 self._tried[shard].append(host)
                 self._unsent.discard(shard)
         for host, shards in calls.items():
-            asks = [(self._replicas.name_key(shard), self._parts[shard]) for shard in shards]
+            requests = [(self._replicas.name_key(shard), self._parts[shard]) for shard in shards]
             _count(host, 1)
-            future = host.search(asks, self._query, self._k)
+            future = host.search(requests, self._query, self._k)
             future.add_done_callback(lambda _, host=host: _count(host, -1))  # type: ignore[misc]
             self.pending[future] = host, shards
 
-    def receive(self, patience: float) -> None:
-        """Whatever comes first within `patience` seconds; where nothing comes, others are to be asked."""
-        done, _ = wait(self.pending, timeout=patience, return_when=FIRST_COMPLETED)
+    def receive(self, timeout: float) -> None:
+        """Take the answers that arrive first; if none does within `timeout` seconds, let other hosts answer too."""
+        done, _ = wait(self.pending, timeout=timeout, return_when=FIRST_COMPLETED)
         for future in done:
             host, shards = self.pending.pop(future)
             self._take(host, shards, future)
         if not done:
             for host, shards in self.pending.values():
                 host.silent = True
-                self._ask_again(shards)
+                self._resend(shards)
 
     def _take(self, host: Host, shards: list[int], future: "Future[Any]") -> None:
         try:
             answer = future.result()
         except ray.exceptions.RayTaskError:
-            raise  # a fault of ours, which the next replica would have, too
+            raise  # a programming error, which the next replica would meet too
         except ray.exceptions.RayError:
-            self._replicas.pool.lose(host)
-            self._ask_again(shards)
+            self._replicas.pool.discard(host)
+            self._resend(shards)
             return
         if isinstance(answer, ResightError):
             raise answer
@@ -104,9 +104,9 @@ class _Search:
         for shard, ranking in zip(shards, answer, strict=True):
             if ranking is not None:
                 self.found[shard] = ranking
-        self._ask_again(shards)  # for those that it does not hold any more
+        self._resend(shards)  # the shards that this host does not hold any more
 
-    def _ask_again(self, shards: Iterable[int]) -> None:
+    def _resend(self, shards: Iterable[int]) -> None:
         self._unsent.update(shard for shard in shards if shard not in self.found)
 
 

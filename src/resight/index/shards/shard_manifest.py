@@ -18,7 +18,7 @@ from resight.types import Choice
 
 FILE = "shards.json"
 FORMAT = 1
-REBUILD = "remove the folder: the index is made again from the collection"
+REBUILD = "delete the folder; the next search rebuilds the index from the collection"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Shard:
 
     @cached_property
     def content(self) -> str:
-        """The same for the same files, wherever they lie."""
+        """A name that depends on the files alone, not on their folder."""
         text = json.dumps([asdict(file) for file in self.files])
         return fingerprint(text, 32)
 
@@ -59,7 +59,7 @@ def locate_shard(folder: Path, number: int) -> Path:
 
 
 def describe_shard(folder: Path, images: int) -> Shard:
-    """Of the files that lie in a shard's own folder."""
+    """Describe the files in a shard's own folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = (
         ShardFile(path.relative_to(folder).as_posix(), path.stat().st_size, fingerprint_file(path)) for path in paths
@@ -79,7 +79,7 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path, inner: Choice) -> Manifest:
-    """Of shards of `inner`; every file that it names is there, with the bytes that it should have."""
+    """Read shards.json for shards of `inner`, and check that every file it names exists with the right size."""
     try:
         table = json.loads((folder / FILE).read_text(encoding="utf-8"))
         kind, rows = table["format"], table["shards"]
@@ -93,28 +93,28 @@ def read_manifest(folder: Path, inner: Choice) -> Manifest:
         shards = tuple(Shard(row["images"], tuple(ShardFile(**file) for file in row["files"])) for row in rows)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CollectionError(
-            f"there are no whole shards in {folder}", expected=f"a file {FILE}", actual=str(error), fix=REBUILD
+            f"there are no complete shards in {folder}", expected=f"a file {FILE}", actual=str(error), fix=REBUILD
         ) from error
     for number, shard in enumerate(shards):
-        check_files(locate_shard(folder, number), shard.files)
+        check_sizes(locate_shard(folder, number), shard.files)
     return Manifest(inner, shards)
 
 
-def check_files(folder: Path, files: Iterable[ShardFile]) -> None:
-    """By their bytes alone: all of a shard need not be read to open it."""
+def check_sizes(folder: Path, files: Iterable[ShardFile]) -> None:
+    """Compare sizes only: opening a shard should not read all of it."""
     for file in files:
-        found = measure(folder / file.name)
+        found = read_size(folder / file.name)
         if found != file.size:
             raise CollectionError(
-                f"{folder / file.name} is {'missing' if found is None else 'not whole'}",
+                f"{folder / file.name} is {'missing' if found is None else 'incomplete'}",
                 expected=f"{file.size:,} bytes",
                 actual="no such file" if found is None else f"{found:,} bytes",
                 fix=REBUILD,
             )
 
 
-def compare_files(folder: Path, files: Iterable[ShardFile]) -> None:
-    """By all that is in them."""
+def verify_checksums(folder: Path, files: Iterable[ShardFile]) -> None:
+    """Read all files and compare their sha256."""
     for file in files:
         try:
             found = f"sha256 {fingerprint_file(folder / file.name)}"
@@ -127,11 +127,11 @@ def compare_files(folder: Path, files: Iterable[ShardFile]) -> None:
 
 
 def has_files(folder: Path, files: Iterable[ShardFile]) -> bool:
-    return all(measure(folder / file.name) == file.size for file in files)
+    return all(read_size(folder / file.name) == file.size for file in files)
 
 
-def measure(path: Path) -> int | None:
-    """Bytes of a file; None where there is none."""
+def read_size(path: Path) -> int | None:
+    """Size of a file in bytes; None: no such file."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,6 +1,6 @@
-"""Partition a stream of rows by shard: one pass over the chunks in, chunks per shard out that can be read repeatedly.
+"""Partition a stream of rows by shard: reads the chunks once, and gives chunks per shard that can be read repeatedly.
 
-Rows go to one folder per shard, in files of some megabytes; memory holds only what is not written yet.
+Rows go to one folder per shard, in files of a few megabytes; memory holds only rows that are not written yet.
 """
 
 import json
@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.index import Chunks
-from resight.index.shards.placement import EXTRAS, deal
+from resight.index.shards.placement import EXTRAS, partition
 from resight.types import Descriptors
 
-WAITING = 4 << 20  # bytes of rows that a shard gathers in memory
+BUFFER_BYTES = 4 << 20  # of rows per shard in memory
 
 
 def spill(chunks: Chunks, shards: int, folder: Path) -> list["Spilled"]:
-    """One for every shard, in files below `folder`."""
+    """The rows of every shard, in files below `folder`."""
     spilled = [Spilled(folder / f"{number:04}") for number in range(shards)]
     for chunk in chunks():
-        for number, part in deal(chunk, shards).items():
+        for number, part in partition(chunk, shards).items():
             spilled[number].add(part)
     for shard in spilled:
         shard.finish()
@@ -30,7 +30,7 @@ def spill(chunks: Chunks, shards: int, folder: Path) -> list["Spilled"]:
 
 
 class Spilled:
-    """The rows of one shard; called, it gives them again."""
+    """The rows of one shard; each call iterates over all of them."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -48,7 +48,7 @@ class Spilled:
         self._waiting.append(part)
         self._bytes += part.vectors.nbytes
         self.images += len(part.ids)
-        if self._bytes >= WAITING:
+        if self._bytes >= BUFFER_BYTES:
             self.finish()
 
     def finish(self) -> None:
@@ -63,13 +63,13 @@ def _write(parts: Sequence[Descriptors], path: Path) -> None:
     for number, part in enumerate(parts):
         named = {"vectors": part.vectors, "owners": part.owners, **{name: getattr(part, name) for name in EXTRAS}}
         arrays |= {f"{number}.{name}": array for name, array in named.items() if array is not None}
-    told = json.dumps([[part.ids, part.space] for part in parts]).encode()
-    arrays["told"] = np.frombuffer(told, np.uint8)
+    images = json.dumps([[part.ids, part.space] for part in parts]).encode()
+    arrays["images"] = np.frombuffer(images, np.uint8)
     np.savez(path, allow_pickle=False, **arrays)
 
 
 def _read(path: Path) -> Iterator[Descriptors]:
     with np.load(path) as arrays:
-        for number, (ids, space) in enumerate(json.loads(arrays["told"].tobytes())):
+        for number, (ids, space) in enumerate(json.loads(arrays["images"].tobytes())):
             names = [name for name in ("vectors", "owners", *EXTRAS) if f"{number}.{name}" in arrays]
             yield Descriptors(ids=tuple(ids), space=space, **{name: arrays[f"{number}.{name}"] for name in names})

@@ -5,25 +5,25 @@ from pathlib import Path
 
 from resight.errors import CollectionError, ResightError
 from resight.index.shards.hosts import Host
-from resight.index.shards.shard_manifest import REBUILD, Shard, check_files
+from resight.index.shards.shard_manifest import REBUILD, Shard, check_sizes
 
-PIECE = 16 << 20  # bytes of a file that are sent at a time
+PIECE = 16 << 20  # bytes of a file per call
 
 
 def send(shard: Shard, folder: Path, host: Host) -> ResightError | None:
-    """What the host says is wrong; a CollectionError is raised where the files in `folder` are not whole."""
-    check_files(folder, shard.files)
+    """Returns the host's error, or None. Raises a CollectionError if the files in `folder` are incomplete."""
+    check_sizes(folder, shard.files)
     error: ResightError | None = host.call("prepare", shard)
     for file in shard.files:
         for piece in _read(folder / file.name):
             error = error or host.call("receive", shard, file.name, piece)
             if error is not None:
                 return error
-    return error or host.call("settle", shard, size=shard.size)
+    return error or host.call("commit", shard, size=shard.size)
 
 
 def _read(path: Path) -> Iterator[bytes]:
-    """At least one piece, which is empty where the file is."""
+    """The pieces of a file; an empty file gives one empty piece."""
     try:
         with path.open("rb") as opened:
             yield opened.read(PIECE)

@@ -40,7 +40,7 @@ class Config:
         kept = [name for name in ("kind", "m", "bits") if getattr(self, name) != getattr(Config, name)]
         if self.within == "region" and kept:
             raise RecipeError(
-                f"{', '.join(kept)} would change nothing",
+                f"{', '.join(kept)} would have no effect",
                 expected='within = "image", where tokens come from an index',
                 actual='within = "region", where they come as they are stored',
                 fix=f"leave out {', '.join(kept)}",

@@ -9,7 +9,7 @@ import pytest
 from resight.collection.qdrant.export_plan import MARK_NUMBER, number_image
 from resight.collection.qdrant.payload_filters import find_kind, list_fields, make_fields, translate
 from resight.errors import InputError
-from resight.index.qdrant_backend.backend import Ask, Backend, Point, VectorLayout, load_kind
+from resight.index.qdrant_backend.backend import Backend, Point, VectorLayout, VectorQuery, load_backend
 from resight.search import filters
 
 pytest.importorskip("qdrant_client")
@@ -34,9 +34,9 @@ KINDS = {
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     if request.param == "edge":
         pytest.importorskip("qdrant_edge")
-        opened: Backend = load_kind("edge").open_edge(tmp_path_factory.mktemp("edge") / "shard")
+        opened: Backend = load_backend("edge").open_edge(tmp_path_factory.mktemp("edge") / "shard")
     else:
-        opened = load_kind("client").open_memory("images")
+        opened = load_backend("client").open_memory("images")
     opened.create({"v": VectorLayout(1)})
     opened.index_payload(list_fields(KINDS))
     opened.upsert(
@@ -47,7 +47,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def find(place: Backend, where: list[str], near: tuple[float, float, float] | None = None) -> set[int]:
-    found = place.query(Ask("v", np.ones(1, np.float32), 100), translate(filters.parse(where, near), KINDS))
+    found = place.query(VectorQuery("v", np.ones(1, np.float32), 100), translate(filters.parse(where, near), KINDS))
     return {int(point.number) for point in found}
 
 

@@ -1,11 +1,14 @@
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders import ragged_rows
 
-from resight.index.shards.placement import Placement, assign_replicas, draw
+from resight.index.shards.placement import Placement, assign_replicas, find_shard, partition, score_node, split_names
 
+NAMES = [f"image {number}" for number in range(20)]
 NODES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(0.5, 16), min_size=1, max_size=8)
 
 
@@ -18,12 +21,12 @@ def list_holders(placed: Placement) -> set[tuple[int, str]]:
 
 
 def test_the_highest_bid_wins():
-    bids = {node: draw("shard 0", node, 1.0) for node in "abc"}
+    bids = {node: score_node("shard 0", node, 1.0) for node in "abc"}
     assert assign_replicas(["shard 0"], 1, dict.fromkeys("abc", 1.0)) == {(0, 0): max(bids, key=bids.__getitem__)}
 
 
 def test_a_heavier_node_bids_more():
-    assert draw("shard 0", "a", 2.0) == pytest.approx(2 * draw("shard 0", "a", 1.0))
+    assert score_node("shard 0", "a", 2.0) == pytest.approx(2 * score_node("shard 0", "a", 1.0))
 
 
 def test_two_nodes_share_the_shards_and_each_holds_a_replica_of_all():
@@ -76,3 +79,24 @@ def test_few_shards_move_when_a_node_comes_or_goes(change: str):
     old = list_holders(assign_replicas(name_shards(64), 2, before))
     new = list_holders(assign_replicas(name_shards(64), 2, after))
     assert 14 <= len(new - old) <= 32
+
+
+def test_an_id_always_has_the_same_shard():
+    assert [find_shard(name, 5) for name in ("a", "b", "ü/日本.jpg", "")] == [3, 3, 3, 1]
+
+
+def test_ids_are_grouped_by_their_shard():
+    parts = split_names(NAMES, 3)
+    assert sorted(name for part in parts.values() for name in part) == sorted(NAMES)
+    assert all(find_shard(name, 3) == shard for shard, part in parts.items() for name in part)
+
+
+def test_partitioned_images_keep_their_rows_and_boxes():
+    rows = ragged_rows(NAMES)
+    for shard, part in partition(rows, 3).items():
+        numbers = [NAMES.index(name) for name in part.ids]
+        assert all(find_shard(name, 3) == shard for name in part.ids)
+        assert np.bincount(part.owners, minlength=len(part.ids)).tolist() == [number % 3 for number in numbers]
+        assert part.vectors[:, 0].tolist() == [numbers[owner] for owner in part.owners]
+        assert part.boxes[:, 3].tolist() == part.vectors[:, 0].tolist()
+        assert part.space == "s"

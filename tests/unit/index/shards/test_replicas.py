@@ -30,13 +30,13 @@ class FakeHost(Host):
         self.held: set[str] = set()
 
     def begin(self, method: str, *arguments: Any) -> Any:
-        if method in ("hold", "drop"):
+        if method in ("open_shard", "drop"):
             number = arguments[0].rpartition("/")[2]
             self.log.append((method, number, self.node))
-            return self._hold(number) if method == "hold" else self.held.discard(number)
+            return self._hold(number) if method == "open_shard" else self.held.discard(number)
         if method == "prepare" and len(self.held) >= self.room:
             return StorageError(f"no room on {self.node}")
-        if method == "settle":
+        if method == "commit":
             self.blind = False
         return None
 
@@ -98,14 +98,14 @@ def test_a_node_that_joins_gets_its_share_and_nothing_is_dropped_before_it_was_b
     assert sum(cluster.count().values()) == cluster.replicas.count() == 16
     assert cluster.count()["c"] >= 4
     for number in {number for _, number, _ in cluster.log}:
-        assert [method for method, other, _ in cluster.log if other == number] == ["hold", "drop"]
+        assert [method for method, other, _ in cluster.log if other == number] == ["open_shard", "drop"]
 
 
 def test_what_a_lost_node_held_is_restored(tmp_path: Path):
     cluster = Cluster(tmp_path, "abc")
     cluster.replicas.arrange()
     del cluster.pool.hosts["c"]
-    assert cluster.replicas.list_bare() == []
+    assert cluster.replicas.list_unheld() == []
     cluster.replicas.arrange()
     assert cluster.count() == {"a": 8, "b": 8}
 
@@ -121,7 +121,7 @@ def test_full_nodes_keep_what_they_hold(tmp_path: Path):
     cluster.replicas.arrange()
     cluster.replicas.arrange()
     assert cluster.count() == {"a": before["a"], "b": before["b"]}
-    assert cluster.replicas.list_bare() == []
+    assert cluster.replicas.list_unheld() == []
     assert not [one for one in cluster.log if one[0] == "drop"]
 
 
@@ -153,7 +153,7 @@ def test_a_node_without_cores_gives_its_shards_to_one_that_has_some(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "fault", [ray.exceptions.RayTaskError("hold", "MemoryError", MemoryError()), MissingExtra("x")]
+    "fault", [ray.exceptions.RayTaskError("open_shard", "MemoryError", MemoryError()), MissingExtra("x")]
 )
 def test_a_node_that_fails_at_a_shard_is_not_lost_and_another_takes_it(tmp_path: Path, fault: Exception):
     cluster = Cluster(tmp_path, "abc", replication=1)
@@ -170,7 +170,7 @@ def test_the_error_of_a_node_is_the_clusters_and_names_both(tmp_path: Path):
     cluster.hosts["a"].fault = {"3": CollectionError("cannot be opened", actual="permission denied")}
     with pytest.raises(ClusterError, match=r"node a cannot hold shard 3 [\s\S]*permission denied"):
         cluster.replicas.arrange()
-    assert cluster.replicas.list_bare() == [3], "the others are held"
+    assert cluster.replicas.list_unheld() == [3], "the others are held"
     assert "permission denied" in str(cluster.replicas.explain())
 
 
@@ -186,10 +186,10 @@ def test_a_file_that_was_cut_short_is_named_when_a_host_is_to_have_it(tmp_path: 
     cluster = Cluster(tmp_path, "a")
     cluster.hosts["a"].blind = True
     (locate_shard(tmp_path, 0) / "rows").write_bytes(b"")
-    with pytest.raises(CollectionError, match=r"0000/rows is not whole"):
+    with pytest.raises(CollectionError, match=r"0000/rows is incomplete"):
         cluster.replicas.arrange()
-    assert "0000/rows is not whole" in str(cluster.replicas.explain())
-    assert cluster.replicas.list_bare() == [0], "the others were sent"
+    assert "0000/rows is incomplete" in str(cluster.replicas.explain())
+    assert cluster.replicas.list_unheld() == [0], "the others were sent"
 
 
 def test_dropped_altogether_nothing_is_held(tmp_path: Path):

@@ -18,11 +18,11 @@ ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'resi
 from resight.index.shards import hosts  # noqa: E402
 from resight.index.shards.hosts import Host, HostPool  # noqa: E402
 from resight.index.shards.replicas import Replicas  # noqa: E402
-from resight.index.shards.scatter_gather import Patience, ask  # noqa: E402
+from resight.index.shards.scatter_gather import Timeouts, search_shards  # noqa: E402
 from resight.index.shards.shard_manifest import Manifest, Shard  # noqa: E402
 
 QUERY = global_rows(["q"], [[1, 0]])
-QUICK = Patience(answer=0.05, restore=0.3)
+QUICK = Timeouts(answer=0.05, restore=0.3)
 
 
 class FakeHost(Host):
@@ -58,7 +58,7 @@ def hold(tmp_path: Path, moods: dict[str, str], held: dict[int, list[str]]) -> t
 
 
 def search(replicas: Replicas, *shards: int, wake: Any = lambda: None) -> list[str]:
-    return [ranking.ids[0] for ranking in ask(replicas, dict.fromkeys(shards), QUERY, 1, QUICK, wake)]
+    return [ranking.ids[0] for ranking in search_shards(replicas, dict.fromkeys(shards), QUERY, 1, QUICK, wake)]
 
 
 def test_a_host_that_holds_several_shards_is_asked_once(tmp_path: Path):
@@ -142,10 +142,10 @@ def test_a_sign_of_life_does_not_wait_for_shards_that_are_opened(monkeypatch: py
     actor, waited = FakeActor(), []
     host = Host("a", "a", 1.0, actor)
     monkeypatch.setattr(ray, "get", lambda _, timeout: waited.append(timeout))
-    for method in ("sign", "hold", "settle"):
+    for method in ("ping", "open_shard", "commit"):
         host.begin(method)
-    assert actor.called["sign"] not in (actor.called["hold"], actor.called["settle"])
-    assert set(actor.called.values()) <= set(hosts.AT_ONCE)
-    host.call("settle")
-    host.call("settle", size=10**11)
+    assert actor.called["ping"] not in (actor.called["open_shard"], actor.called["commit"])
+    assert set(actor.called.values()) <= set(hosts.CONCURRENT_CALLS)
+    host.call("commit")
+    host.call("commit", size=10**11)
     assert waited[1] - waited[0] == 10_000, "a shard of 100 GB takes longer to be compared"

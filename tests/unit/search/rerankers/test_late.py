@@ -99,7 +99,7 @@ def test_the_index_keeps_the_tokens_in_the_kind_that_is_set_and_in_no_other():
 
 
 def test_parts_without_product_quantisation_are_refused():
-    with pytest.raises(RecipeError, match="m would change nothing"):
+    with pytest.raises(RecipeError, match="m would have no effect"):
         rerankers.build("late", m=2).rerank(QUERY, RANKING, IndexedShelf())
 
 
@@ -170,5 +170,5 @@ def test_the_region_goes_with_balance_and_temperature():
 
 
 def test_how_an_index_keeps_tokens_means_nothing_within_a_region():
-    with pytest.raises(RecipeError, match="kind would change nothing"):
+    with pytest.raises(RecipeError, match="kind would have no effect"):
         rerankers.build("late", within="region", kind="fp16")

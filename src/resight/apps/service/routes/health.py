@@ -47,6 +47,6 @@ def read_cluster_status(engine: str) -> dict[str, int] | None:
     """Nodes, shards and replicas; None where searches run in this process."""
     if parse_engine(engine).kind != "ray":
         return None
-    from resight.index.shards.replica_manager import find_keeper
+    from resight.index.shards.replica_manager import find_replica_manager
 
-    return asdict(find_keeper().tell())
+    return asdict(find_replica_manager().describe_state())
