@@ -168,7 +168,7 @@ def test_ctrl_c_ends_with_a_word_and_its_own_exit_code(scenes: Path, tmp_path: P
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on from there" in said
+    assert "run the same command again to continue" in said
 
 
 def test_an_index_that_no_branch_takes_is_refused(own: Path, view: Path) -> None:

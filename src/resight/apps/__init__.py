@@ -1,1 +1,1 @@
-"""What people and programs call: the command (`cli.py`)."""
+"""The applications: the command (cli/), the HTTP service (service/) and its page (web/)."""

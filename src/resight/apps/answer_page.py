@@ -1,4 +1,4 @@
-"""An answer of a search → the section of a page that shows it."""
+"""The answer of a search and its query image in, a Section of a search page out."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from resight.errors import ImageError
 from resight.explain.search_page import THUMBNAIL, HitView, QueryView, Section
 from resight.types import Hit, ImageRef
 
-GONE = np.full((240, 320, 3), 200, np.uint8)  # stands for an image whose file has been moved since
+GONE = np.full((240, 320, 3), 200, np.uint8)  # shown for an image whose file is missing or unreadable
 
 
 def make_section(answer: Answer, image: Path, title: str = "") -> Section:
