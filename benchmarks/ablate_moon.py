@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from resight import evaluate
+import resight
 from resight import recipe as recipes
 from resight.collection import open_collection
 from resight.collection.fit.fit_whitening import learn_whitening
 from resight.encode import whitening as whitenings
-from resight.evaluate.evaluate import run
+from resight.evaluate import judge
 from resight.evaluate.statistics.tests import paired_interval
 from resight.train.train_network import train_recipe
 from resight.types import ImageRef, Recipe
@@ -67,7 +67,7 @@ def measure_rows(folder: Path, shaped: Path, out: Path, epochs: int, seed: int) 
         place = out / str(number)
         if not (place / "recipe.toml").exists():
             recipe = recipes.parse(describe(network, {"epochs": epochs, "seed": seed, **training}))
-            train_recipe(recipe, shaped, place, evaluate.judge)
+            train_recipe(recipe, shaped, place, judge)
         ways = {label: recipes.load(place / "recipe.toml")}
         if label == PAPER:
             ways[WHITENED] = whiten(ways[PAPER], shaped, place)
@@ -138,8 +138,8 @@ def whiten(recipe: Recipe, shaped: Path, out: Path) -> Recipe:
 
 def measure(recipe: Recipe, folder: Path) -> list[float]:
     table = {**recipes.to_table(recipe), "data": "manifest", "metrics": ["ap"]}
-    judged = run(recipes.parse(table), folder / "validation.csv").judged
-    return [float(query.values["ap"]) for query in judged]
+    (row,) = resight.evaluate(recipes.parse(table), folder / "validation.csv").rows
+    return list(row.summary.values("ap").values())
 
 
 if __name__ == "__main__":

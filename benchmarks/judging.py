@@ -66,7 +66,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Rankings:
-    """Random rankings of rows, made anew on each way through."""
+    """Random rankings of rows, generated again on each iteration."""
 
     queries: int
     images: int
@@ -85,9 +85,9 @@ class Rankings:
 
 
 def draw_judgement(query: int, images: int, count: int) -> Judgement:
-    """Rows in place of ids: grade 2, grade 1 and ignored, `count` of each."""
+    """Rows as ids: grade 2, grade 1 and ignored, `count` of each."""
     rows = np.random.default_rng([query, 1]).choice(images, size=3 * count, replace=False).tolist()
-    grades = {row: 2 if place < count else 1 for place, row in enumerate(rows[: 2 * count])}
+    grades = {row: 2 if number < count else 1 for number, row in enumerate(rows[: 2 * count])}
     return Judgement(grades, frozenset(rows[2 * count :]))
 
 

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from resight import recipe as recipes
+import resight
 from resight.collection import DEFAULT, Collection, open_collection
-from resight.data.sets import build as build_set
 from resight.data.folder_walk import walk
-from resight.evaluate.evaluate import RunResult, run
+from resight.data.sets import build as build_set
+from resight.evaluate.evaluation import Evaluation
 from resight.evaluate.statistics.reliability import auc, expected_calibration_error
-from resight.evaluate.summary import summarise, tabulate
 from resight.types import ImageRef
 
 PRESETS = ("sift", "sift_vlad", "tokens", "sift_tokens")
@@ -56,21 +55,22 @@ def measure(preset: str, name: str, root: Path) -> Iterator[dict[str, Any]]:
     folder = root / DATA[name]
     with tempfile.TemporaryDirectory() as scratch:
         keep = Path(scratch) / "database.resight"
-        result = run(recipes.load(name, preset=preset), folder, keep=keep)
-        show(preset, result)
-        figures = {"preset": preset, "data": name, **summarise(result)}
+        evaluation = resight.evaluate(name, folder, encoders=[preset], keep=keep)
+        show(preset, evaluation)
+        figures = {"preset": preset, "data": name, **evaluation.to_dict()}
         yield figures
         if name == "museum_photo_to_painting":
-            yield {"preset": preset} | tell_strangers(open_collection(keep), figures["per_query"], root)
+            yield {"preset": preset} | separate_unknown(open_collection(keep), figures["per_query"], root)
     if (preset, name) == (DEFAULT, "museum_painting_to_photos"):
         for part in MUSEUM_SETS:
-            result = run(recipes.load(name, [f'data.sets=["{part}"]'], preset), folder)
-            show(f"{preset}, only the photos of {part}", result)
-            yield {"preset": preset, "data": f"{name}, {part}", **summarise(result)}
+            overrides = [f'data.sets=["{part}"]']
+            evaluation = resight.evaluate(name, folder, encoders=[preset], overrides=overrides)
+            show(f"{preset}, only the photos of {part}", evaluation)
+            yield {"preset": preset, "data": f"{name}, {part}", **evaluation.to_dict()}
 
 
 def print_choice(figures: list[dict[str, Any]]) -> None:
-    """One row a preset: R@1 and AP on each data set, and their means."""
+    """One row per preset: R@1 and AP on each data set, and their means."""
     names = list(dict.fromkeys(entry["data"] for entry in figures if entry.get("data") in DATA))
     print(
         "\nR@1 / AP at the hits\n\n| preset | "
@@ -89,8 +89,8 @@ def print_choice(figures: list[dict[str, Any]]) -> None:
             print(f"| {preset} | " + " | ".join(f"{first:.3f} / {ap:.3f}" for first, ap in pairs) + " |")
 
 
-def show(stages: str, result: RunResult) -> None:
-    table = tabulate(result)
+def show(stages: str, evaluation: Evaluation) -> None:
+    table = evaluation.table
     print(f"\n{table.title}; {stages}\n")
     print("| " + " | ".join(table.columns) + " |")
     print("|" + "---|" * len(table.columns))
@@ -101,8 +101,8 @@ def show(stages: str, result: RunResult) -> None:
             print(f"\n{note}", flush=True)
 
 
-def tell_strangers(collection: Collection, judged: list[dict[str, Any]], root: Path) -> dict[str, Any]:
-    """Does the probability tell photos of a painting that is there from those of one that is not, and from streets?"""
+def separate_unknown(collection: Collection, judged: list[dict[str, Any]], root: Path) -> dict[str, Any]:
+    """How well the probability separates photos of known paintings from photos of unknown ones and of streets."""
     known = [query["probability"] for query in judged if "recall@1" in query]
     unknown = [query["probability"] for query in judged if "recall@1" not in query]
     streets = [collection.search(ref, k=1)[0].probability or 0.0 for ref in list_streets(root)]

@@ -1,4 +1,4 @@
-"""resight: find the very same thing in other images, see where it is, and know how sure the answer is.
+"""resight: find the very same object in other images, see where it is, and know how sure the answer is.
 
     import resight
 
@@ -7,7 +7,7 @@
     for hit in photos.search("query.jpg", k=10):
         print(hit.id, hit.probability, hit.box)
 
-Importing the package does nothing else: what a name needs is imported when it is first used.
+Importing the package costs nothing: each name imports its module on first use.
 """
 
 import importlib
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from resight.collection.add import AddReport
     from resight.collection.answer import Answer
     from resight.errors import ResightError
+    from resight.evaluate.comparison import compare
+    from resight.evaluate.evaluate import evaluate
     from resight.recipe import load as load_recipe
     from resight.types import Box, Evidence, Hit, ImageRef, Match, Recipe
 
@@ -33,6 +35,7 @@ _HOMES = {
     "Match": ("resight.types", "Match"),
     "Recipe": ("resight.types", "Recipe"),
     "ResightError": ("resight.errors", "ResightError"),
+    "compare": ("resight.evaluate.comparison", "compare"),
     "load_recipe": ("resight.recipe", "load"),
     "open": ("resight.collection", "open_collection"),
 }
@@ -48,12 +51,16 @@ __all__ = [
     "Match",
     "Recipe",
     "ResightError",
+    "compare",
+    "evaluate",
     "load_recipe",
     "open",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "evaluate":
+        return importlib.import_module("resight.evaluate")  # a package that can be called
     if name not in _HOMES:
         raise AttributeError(f"module 'resight' has no attribute {name!r}")
     module, attribute = _HOMES[name]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resight.evaluate.pages.charts import Chart, Line
 from resight.evaluate.pages.evaluation_page import render
-from resight.evaluate.table import Table
+from resight.evaluate.table import Chart, Line, Table
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
 

@@ -7,12 +7,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resight.evaluate.comparison import Comparison, Fact, Row, summarise_all
+from resight.evaluate.comparison import compare
+from resight.evaluate.evaluation import Evaluation, Fact, Row
 from resight.evaluate.pages.evaluation_page import render
-from resight.evaluate.records import parse
-from resight.evaluate.report_table import gather_data, tabulate_records
-from resight.evaluate.results import Answered, EmbeddingMap, JudgedQuery, Point, RunResult, Spot, Trace
-from resight.evaluate.strata import Property, break_down
+from resight.evaluate.properties import Property
+from resight.evaluate.results import (
+    AnsweredImage,
+    EmbeddingMap,
+    GeoPosition,
+    JudgedQuery,
+    Point,
+    PositiveRanks,
+    RunResult,
+)
+from resight.evaluate.strata import break_down
+from resight.evaluate.summary import summarise
 from resight.types import Branch, Choice, Recipe
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
@@ -30,11 +39,11 @@ def make_run(k: int, dataset: str, picture: Path) -> RunResult:
     for number in range(QUERIES):
         rank = 1 if number < k else number // 3 + 2
         left, middle = (0.0, 0.0, 100.0, 100.0), (50.0, 0.0, 150.0, 100.0)
-        answers = [Answered(f"image {number}", rank, True, 0.9, left, middle, {"late": 0.4}, picture)]
+        answers = [AnsweredImage(f"image {number}", rank, True, 0.9, left, middle, {"late": 0.4}, picture)]
         if rank > 1:
-            answers = [Answered("<b>other</b>", 1, False, 0.3, left, None, {"late": 0.5}, picture), *answers]
+            answers = [AnsweredImage("<b>other</b>", 1, False, 0.3, left, None, {"late": 0.5}, picture), *answers]
         values = {"recall@1": float(rank == 1), "ap": 1 / rank}
-        kept = Trace({f"image {number}": rank - 1}, (), {f"image {number}": 1 / 3})
+        kept = PositiveRanks({f"image {number}": rank - 1}, (), {f"image {number}": 1 / 3})
         queries.append(
             JudgedQuery(
                 f"q{number:02d}", "", values, answers[0].id, 0.9, k / 1000, 0.1, {}, kept, tuple(answers), picture
@@ -62,9 +71,9 @@ def make_run(k: int, dataset: str, picture: Path) -> RunResult:
         result,
         strata=break_down(queries, [bright], METRICS, 3),
         map=EmbeddingMap("t-SNE", points, QUERIES),
-        query_spots={f"q{number:02d}": Spot(52.5 + number / 1000, 13.28, 30.0) for number in range(QUERIES)},
-        spots={"<b>other</b>": Spot(52.5, 13.28)}
-        | {f"image {number}": Spot(52.5 + number / 1000, 13.2801) for number in range(QUERIES)},
+        query_positions={f"q{number:02d}": GeoPosition(52.5 + number / 1000, 13.28, 30.0) for number in range(QUERIES)},
+        image_positions={"<b>other</b>": GeoPosition(52.5, 13.28)}
+        | {f"image {number}": GeoPosition(52.5 + number / 1000, 13.2801) for number in range(QUERIES)},
     )
 
 
@@ -73,15 +82,20 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("report")
     picture = folder / "picture.png"
     Image.fromarray(np.tile(np.arange(200, dtype=np.uint8)[None, :, None], (100, 1, 3))).save(picture)
-    records = []
+    evaluations = []
     for dataset in ("walls", "roofs"):
         rows = tuple(
-            Row(f"tokens k={k}", {"bytes an image": Fact(100.0 * k, f"{100 * k}")}, make_run(k, dataset, picture))
+            Row(
+                f"tokens k={k}",
+                summarise(make_run(k, dataset, picture)),
+                {"bytes an image": Fact(100.0 * k, f"{100 * k}")},
+            )
             for k in (1, 2, 3, 4, 5, 6, 7, 8, 10)
         )
-        records += parse(summarise_all(Comparison("t", "variant", rows, 0, "ap", "interval", ranked=True)))
+        evaluations.append(Evaluation("t", rows, metric="ap", ranked=True))
     file = folder / "page.html"
-    file.write_text(render(tabulate_records(gather_data(records, "ap")), records, "ap"), encoding="utf-8")
+    comparison = compare(evaluations, metric="ap")
+    file.write_text(render(comparison.table, comparison), encoding="utf-8")
     return file.as_uri()
 
 
@@ -126,7 +140,7 @@ def test_queries_are_on_a_map_and_each_example_says_how_far_off_it_was(page):
     worst = page.locator(".query").first
     worst.locator("summary").first.click()
     assert worst.locator("summary").first.inner_text().replace("\u00a0", " ") == (
-        "Answer 1 was taken 1.1 km from the query. On the map"
+        "Answer 1 was taken 1.1 km from the query. Show on the map"
     )
     assert worst.locator(".geo-mark").count() == 3
     assert worst.locator(".geo-map").is_visible()

@@ -68,7 +68,7 @@ def test_another_descriptor_takes_no_pass_where_the_cache_knows_the_picture(
     assert passes.total() == 8
     ran = run("eval", views / "tokens.toml", *cached, "--json", tmp_path / "tokens.json")
     assert (ran.code, passes.total()) == (0, 8)
-    assert "8 pictures came from the cache of features" in ran.out
+    assert "8 images came from the cache of features" in ran.out
     plain = run("eval", views / "tokens.toml", "--data", views, "--no-cache", "--json", tmp_path / "plain.json")
     assert (plain.code, passes.total()) == (0, 16)
     first, second = (json.loads((tmp_path / name).read_text()) for name in ("tokens.json", "plain.json"))

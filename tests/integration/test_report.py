@@ -59,7 +59,7 @@ def test_strata_are_printed_kept_and_drawn(views: Path) -> None:
 def test_a_stratum_that_is_not_there_is_refused_by_name(views: Path) -> None:
     ran = run("eval", views / "vlad.toml", "--data", views, "--no-cache", "--strata", "colour")
     assert ran.code == 2
-    assert "knows nothing called 'colour'" in ran.err
+    assert "has no property or attribute called 'colour'" in ran.err
     assert "year" in ran.err
     ran = run("eval", views / "vlad.toml", "--data", views, "--no-cache", "--strata", "size")
     assert ran.code == 2

@@ -20,6 +20,8 @@ NAMES = [
     "Match",
     "Recipe",
     "ResightError",
+    "compare",
+    "evaluate",
     "load_recipe",
     "open",
 ]

@@ -100,7 +100,9 @@ def change_brightness(dataset: Dataset, factor: float, folder: Path) -> Dataset:
     def redirect(ref: ImageRef) -> ImageRef:
         return replace(ref, path=named[ref.path]) if ref.path in made else ref
 
-    return replace(dataset, database=tuple(map(redirect, dataset.database)), queries=tuple(map(redirect, dataset.queries)))
+    return replace(
+        dataset, database=tuple(map(redirect, dataset.database)), queries=tuple(map(redirect, dataset.queries))
+    )
 
 
 def scale_lightness(pixels: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:

@@ -1,263 +1,144 @@
-"""Several RunResults of the same queries, side by side: what each costs, and what it loses against one of them.
+"""Compare evaluations: `resight.compare(...)`, the function behind `resight report`.
 
-In: rows, made by a curve or by the rows and alternatives of recipes. Out: a Table for people, plain values for
-programs. Where rows compete, the best figures of each metric are marked; a row that could not be measured says why.
+In: Evaluations, or files of `resight eval --json`. Out: a Comparison: their rows by data set, with paired differences
+to the first row of each data set. Rows on the same data must have the same queries.
 """
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import numpy as np
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 
 from resight.errors import InputError
-from resight.evaluate.pages.charts import Chart
-from resight.evaluate.results import RunResult
-from resight.evaluate.statistics.tests import paired_interval
-from resight.evaluate.summary import SEED, describe_cache, describe_interval, describe_metrics, say_figure, summarise
-from resight.evaluate.table import Mark, Table
-from resight.types import Recipe
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A number, and how it is written."""
-
-    value: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Row:
-    label: str
-    facts: Mapping[str, Fact]  # column → what the row is or costs
-    result: RunResult
-
-
-@dataclass(frozen=True)
-class Absent:
-    """A row that could not be measured."""
-
-    label: str
-    place: int  # how many of the measured rows stand before it
-    reason: str
+from resight.evaluate.evaluation import Evaluation, Row
+from resight.evaluate.report_table import DataSetRows, tabulate_data
+from resight.evaluate.strata_tables import Stratum, tabulate_strata
+from resight.evaluate.table import Table
 
 
 @dataclass(frozen=True)
 class Comparison:
-    title: str
-    heading: str  # of the column of labels
-    rows: tuple[Row, ...]
-    reference: int  # the row that the others are compared with
-    metric: str  # of the difference to the reference
-    cells: Literal["interval", "share", "loss"]  # what stands beside a metric's mean
-    notes: tuple[str, ...] = ()
-    answer: str = ""  # in one sentence
-    chosen: int | None = None  # the row that the answer names
-    charts: tuple[Chart, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    reference_name: str = ""  # what the reference is called, where that is not its label
-    absent: tuple[Absent, ...] = ()  # in the order of the table
-    ranked: bool = False  # whether the best of each metric are marked
+    data: tuple[DataSetRows, ...]
+    title: str = ""
 
     @property
-    def against(self) -> str:
-        return self.reference_name or self.rows[self.reference].label
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(row for part in self.data for row in part.rows)
+
+    @cached_property
+    def table(self) -> Table:
+        """One row per configuration, and a group of columns per data set."""
+        return tabulate_data(self.data, self.title)
+
+    @cached_property
+    def strata(self) -> tuple[tuple[Stratum, ...], ...]:
+        """Per data set, a table and a chart per property that positives were broken down by."""
+        return tuple(tuple(tabulate_strata(part.rows, part.metric)) for part in self.data)
+
+    @property
+    def strata_tables(self) -> list[Table]:
+        """The tables of `strata`, titled by their data set if there are several."""
+        return [
+            replace(stratum.table, title=f"{part.name}: {stratum.table.title}") if len(self.data) > 1 else stratum.table
+            for part, strata in zip(self.data, self.strata, strict=True)
+            for stratum in strata
+        ]
 
 
-def tabulate(comparison: Comparison) -> Table:
-    reference = comparison.rows[comparison.reference]
-    names = reference.result.metrics
-    columns = (
-        comparison.heading,
-        *reference.facts,
-        *names,
-        f"{comparison.metric} against {comparison.against}",
-        "ms a query",
-    )
-    measured = [
-        (
-            row.label,
-            *(fact.text for fact in row.facts.values()),
-            *(_say_metric(row.result, reference.result, name, comparison.cells) for name in names),
-            "" if row is reference else _say_difference(row.result, reference.result, comparison.metric),
-            say_milliseconds(median_seconds(row.result)),
-        )
-        for row in comparison.rows
+def compare(
+    evaluations: Sequence[Evaluation | str | Path], *, metric: str = "", metrics: Sequence[str] = (), title: str = ""
+) -> Comparison:
+    """Group the rows of evaluations by data set.
+
+    A text is the path of an evaluation's file, or "LABEL=PATH" to rename its rows. `metric` is that of differences and
+    plots (default: the first), `metrics` are those to show (default: all).
+    """
+    found = [part if isinstance(part, Evaluation) else _read(str(part)) for part in evaluations]
+    rows = [row for evaluation in found for row in evaluation.rows]
+    if len(found) > 1:
+        rows = make_labels_distinct(rows)
+    by_data: dict[str, list[Row]] = {}
+    for row in rows:
+        by_data.setdefault(identify_data(row), []).append(row)
+    names = _name_data(list(by_data.values()))
+    data = tuple(_gather(name, part, metric, metrics) for name, part in zip(names, by_data.values(), strict=True))
+    return Comparison(data, title)
+
+
+def make_labels_distinct(rows: Sequence[Row]) -> list[Row]:
+    """Rows on the same data with the same label get the name of their file too."""
+    seen = [(identify_data(row), row.label) for row in rows]
+    named = [
+        replace(row, label=f"{row.label} ({Path(row.source).stem})") if seen.count(key) > 1 else row
+        for row, key in zip(rows, seen, strict=True)
     ]
-    rows, places = _add_absent(comparison, measured, len(columns))
-    offset = 1 + len(reference.facts)
-    marks = {
-        (places[number], offset + column): mark
-        for column, name in enumerate(names)
-        for number, mark in _mark(comparison, name).items()
-    }
-    return Table(
-        comparison.title,
-        columns,
-        rows,
-        (
-            *comparison.notes,
-            *_explain(comparison),
-            *describe_metrics(reference.result),
-            *describe_cache([row.result for row in comparison.rows]),
-        ),
-        comparison.answer,
-        comparison.charts,
-        None if comparison.chosen is None else places[comparison.chosen],
-        marks,
-        {row.label: row.reason for row in comparison.absent},
-    )
-
-
-def summarise_all(comparison: Comparison) -> dict[str, Any]:
-    """Everything, as plain values; each row has all that the evaluation of a single recipe has."""
-    reference = comparison.rows[comparison.reference]
-    marks = {name: _mark(comparison, name) for name in reference.result.metrics}
-    return {
-        "title": comparison.title,
-        "answer": comparison.answer,
-        "chosen": None if comparison.chosen is None else comparison.rows[comparison.chosen].label,
-        "reference": reference.label,
-        "metric": comparison.metric,
-        **comparison.settings,
-        "rows": [
-            {
-                "label": row.label,
-                **{name: fact.value for name, fact in row.facts.items()},
-                "rank_seconds_a_query": median_seconds(row.result),
-                "against_reference": {
-                    name: compare_pairs(row.result, reference.result, name) for name in row.result.metrics
-                },
-                "evaluation": _summarise_marked(row.result, {name: marks[name].get(number) for name in marks}),
-            }
-            for number, row in enumerate(comparison.rows)
-        ],
-        "missing": {row.label: row.reason for row in comparison.absent},
-        "notes": list(tabulate(comparison).notes),
-    }
-
-
-def rank_best(values: Sequence[float]) -> dict[int, Mark]:
-    """Number → mark, of the highest values and of the second highest; values that are written alike share a mark."""
-    written = [None if math.isnan(value) else round(value, 4) for value in values]
-    distinct = sorted({value for value in written if value is not None}, reverse=True)
-    marks: dict[float, Mark] = dict(zip(distinct, ("best", "second"), strict=False))
-    return {number: marks[value] for number, value in enumerate(written) if value is not None and value in marks}
-
-
-def choose_metric(recipe: Recipe, name: str) -> str:
-    """The metric called `name`, or the recipe's first."""
-    if name and name not in recipe.metrics:
+    keys = [(identify_data(row), row.label) for row in named]
+    twice = next((label for data, label in keys if keys.count((data, label)) > 1), None)
+    if twice is not None:
         raise InputError(
-            f"the recipe does not measure {name!r}",
-            expected=f"one of {', '.join(recipe.metrics)}",
-            actual=name,
-            fix="choose one of them, or add it to the recipe's metrics",
+            f"two rows on the same data are both called {twice!r}",
+            expected="different labels",
+            fix="rename them: resight report one=A.json other=B.json",
         )
-    return name or next(iter(recipe.metrics), "")
+    return named
 
 
-def choose_cheapest(values: Sequence[float], costs: Sequence[float], reference: float, loss: float) -> int | None:
-    """The cheapest of those that keep at least (1 - loss) of the reference; the better one at equal cost."""
-    kept = [number for number, value in enumerate(values) if value >= (1 - loss) * reference - 1e-12]
-    return min(kept, key=lambda number: (costs[number], -values[number]), default=None)
+def identify_data(row: Row) -> str:
+    """What was searched: rows with the same identity have the same queries and images."""
+    summary = row.summary
+    settings = json.dumps(summary.recipe.get("data"), sort_keys=True, default=str)
+    return f"{summary.dataset} | {summary.database} | {settings}"
 
 
-def average(result: RunResult, metric: str) -> float:
-    """The mean over the queries that the metric says something about; NaN when there are none."""
-    known = [value for value in result.values(metric) if not math.isnan(value)]
-    return float(np.mean(known)) if known else math.nan
+def _read(source: str) -> Evaluation:
+    label, equals, path = source.partition("=")
+    if not equals or Path(source).exists():
+        label, path = "", source
+    found = Evaluation.read(path)
+    if not label:
+        return found
+    rows = tuple(replace(row, label=label if len(found.rows) == 1 else f"{label} {row.label}") for row in found.rows)
+    return replace(found, rows=rows)
 
 
-def median_seconds(result: RunResult) -> float:
-    """Until the order of the images is known: boxes take the same time, however little was spent before."""
-    return float(np.median([query.rank_seconds for query in result.queries]))
-
-
-def compare_pairs(result: RunResult, reference: RunResult, metric: str) -> dict[str, float | None]:
-    """Mean difference with its paired interval, and the share of the reference's mean that is kept."""
-    first, second = average(result, metric), average(reference, metric)
-    low, high = paired_interval(result.values(metric), reference.values(metric), np.random.default_rng(SEED))
-    share = first / second if second > 0 else None
-    return {"difference": first - second, "low": low, "high": high, "share": share}
-
-
-def say_milliseconds(seconds: float) -> str:
-    return f"{1000 * seconds:.1f}" if seconds < 0.1 else f"{1000 * seconds:,.0f}"
-
-
-def say_share(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f} %"
-
-
-def _mark(comparison: Comparison, metric: str) -> dict[int, Mark]:
-    """Number of a measured row → its mark; nothing where rows do not compete."""
-    if not comparison.ranked or len(comparison.rows) < 2:
-        return {}
-    return rank_best([average(row.result, metric) for row in comparison.rows])
-
-
-def _add_absent(
-    comparison: Comparison, measured: Sequence[tuple[str, ...]], columns: int
-) -> tuple[tuple[tuple[str, ...], ...], list[int]]:
-    """All rows in their order, and where the measured ones have come to stand."""
-    rows: list[tuple[str, ...]] = []
-    places: list[int] = []
-    for number in range(len(measured) + 1):
-        rows += [(row.label, *["–"] * (columns - 1)) for row in comparison.absent if row.place == number]
-        if number < len(measured):
-            places.append(len(rows))
-            rows.append(measured[number])
-    return tuple(rows), places
-
-
-def _summarise_marked(result: RunResult, marks: Mapping[str, Mark | None]) -> dict[str, Any]:
-    whole = summarise(result)
-    return whole | {
-        "metrics": {
-            name: figure | ({mark: True} if (mark := marks[name]) else {}) for name, figure in whole["metrics"].items()
-        }
-    }
-
-
-def _say_metric(result: RunResult, reference: RunResult, metric: str, cells: str) -> str:
-    if cells == "interval":
-        return say_figure(result.values(metric))
-    value, whole = average(result, metric), average(reference, metric)
-    if math.isnan(value):
-        return "–"
-    if cells == "share":
-        return f"{value:.4f} ({say_share(value / whole)})" if whole > 0 else f"{value:.4f}"
-    return f"{value:.4f}" if result is reference else f"{value:.4f} {value - whole:+.4f}"
-
-
-def _say_difference(result: RunResult, reference: RunResult, metric: str) -> str:
-    pair = compare_pairs(result, reference, metric)
-    return f"{pair['difference']:+.4f} [{pair['low']:+.4f}, {pair['high']:+.4f}]"
-
-
-def _explain(comparison: Comparison) -> list[str]:
-    beside = {
-        "interval": describe_interval(),
-        "share": f"% is the share of the value of {comparison.against}",
-        "loss": f"signed: the difference to {comparison.against}",
-    }[comparison.cells]
-    results = [row.result for row in comparison.rows]
-    queries = results[comparison.reference].queries
-    encodings = {tuple(query.encode_seconds for query in result.queries) for result in results}
-    encoding = 1000 * float(np.median([query.encode_seconds for query in queries]))
-    showing = 1000 * float(np.median([query.seconds - query.rank_seconds for query in queries]))
-    around = (
-        f"before it, encoding a query took {encoding:.0f} ms, once for all rows; after it, finding the boxes of the "
-        f"best took {showing:.0f} ms"
-        if len(encodings) == 1
-        else "the query is encoded before it, and the boxes of the best are found after it"
-    )
+def _name_data(groups: Sequence[Sequence[Row]]) -> list[str]:
+    """The data set's name, with its size or settings if names alone are not distinct."""
+    firsts = [rows[0].summary for rows in groups]
+    names = [first.dataset for first in firsts]
+    sized = [f"{first.dataset}, {first.database:,} images" for first in firsts]
+    settings = [f"{name} {first.recipe.get('data')}" for name, first in zip(sized, firsts, strict=True)]
     return [
-        beside,
-        f"{comparison.metric} against {comparison.against}: mean difference and its 95 % interval, a bootstrap over "
-        "the pairs of the same query (1,000 samples, seed 0)",
-        f"ms a query: median time until all images are in order; {around}",
+        name if names.count(name) == 1 else size if sized.count(size) == 1 else whole
+        for name, size, whole in zip(names, sized, settings, strict=True)
     ]
+
+
+def _gather(name: str, rows: Sequence[Row], metric: str, metrics: Sequence[str]) -> DataSetRows:
+    first = rows[0]
+    shared = [name for name in first.summary.figures if all(name in row.summary.figures for row in rows)]
+    wanted = [name for name in shared if not metrics or name in metrics]
+    chosen = metric or next(iter(wanted), "")
+    if not wanted or chosen not in shared:
+        raise InputError(
+            f"the rows on {name} have no metric to compare",
+            expected=f"one of {', '.join(shared) or 'the same metrics in all files'}",
+            actual=metric or ", ".join(metrics) or "none",
+            fix="choose others with --metric and --metrics, or evaluate again",
+        )
+    for row in rows[1:]:
+        _check_same_queries(name, first, row, chosen)
+    return DataSetRows(name, tuple(rows), tuple(wanted), chosen)
+
+
+def _check_same_queries(name: str, first: Row, other: Row, metric: str) -> None:
+    mine, theirs = (row.summary.values(metric).keys() for row in (first, other))
+    if mine == theirs:
+        return
+    odd = sorted(mine ^ theirs)
+    raise InputError(
+        f"{first.label!r} and {other.label!r} were not judged on the same queries of {name}",
+        expected=f"the {len(mine):,} queries of {first.source or first.label} in both",
+        actual=f"{len(theirs):,} in {other.source or other.label}; {len(odd):,} are in one alone, e.g. {odd[0]!r}",
+        fix="evaluate both on the same data, or report them apart",
+    )

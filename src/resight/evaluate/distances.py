@@ -1,10 +1,12 @@
-"""How far away is the truth? A Dataset with positions in, a Table of distances in metres out.
+"""Distances in metres from the queries to the database and to their first answers.
 
-    k-NN        from a query to the k-th nearest image of the database, whichever way the cameras looked
-    answer      from a query to the image that a search had first (one row an evaluation)
+In: a Dataset with positions, and evaluated rows. Out: a Table.
+
+    k-NN        from a query to the k-th nearest image of the database, whatever the cameras' headings
+    answer      from a query to its first answer (one line per evaluated row)
 
 P10 … P90 are percentiles over the queries, linearly interpolated. Distances are great-circle metres. Queries and images
-without a position are left out, and counted. Where k-NN grows slowly, many images show each place.
+without a position are left out and counted. If k-NN grows slowly, many images show each place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,46 +15,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.evaluate.records import Record
+from resight.evaluate.evaluation import Row
 from resight.evaluate.table import Table
-from resight.geodesy import find_position, metres_between
+from resight.geodesy import Position, find_position, metres_between
 from resight.types import Dataset, ImageRef
 
 NEIGHBOURS = (1, 5, 8, 10, 20)
 PERCENTILES = (10, 25, 50, 75, 90)
 Distances = NDArray[np.float64]
-Place = tuple[float, float]
 
 
-def tabulate_distances(dataset: Dataset, records: Sequence[Record] = ()) -> Table:
-    """Neighbours of the queries, and the first answers of `records`, which are of the same data set."""
-    images, queries = find_places(dataset.database), find_places(dataset.queries)
+def tabulate_distances(dataset: Dataset, rows: Sequence[Row] = ()) -> Table:
+    """Neighbours of the queries, and the first answers of rows on the same data set."""
+    images, queries = find_positions(dataset.database), find_positions(dataset.queries)
     if not images or not queries:
         raise InputError(
             f"{dataset.name} has no positions to measure distances by",
             expected="lat and lon of images and of queries",
             actual=f"{len(images)} images and {len(queries)} queries with a position",
-            fix="leave out --distances, or add them to the manifest",
+            fix="leave out --distances, or add positions to the manifest",
         )
     nearest = find_neighbours(list(queries.values()), list(images.values()))
-    rows = [(f"{k}-NN", str(len(queries)), *_say(nearest[:, k - 1])) for k in NEIGHBOURS if k <= nearest.shape[1]]
-    for record in records:
-        answers = measure_answers(record, queries, images)
+    lines = [(f"{k}-NN", str(len(queries)), *_format(nearest[:, k - 1])) for k in NEIGHBOURS if k <= nearest.shape[1]]
+    for row in rows:
+        answers = measure_answers(row, queries, images)
         if len(answers):
-            rows.append((f"answer: {record.label}", str(len(answers)), *_say(answers)))
+            lines.append((f"answer: {row.label}", str(len(answers)), *_format(answers)))
     return Table(
         f"{dataset.name}: metres from the queries",
         ("to", "n", *(f"P{percent}" for percent in PERCENTILES)),
-        tuple(rows),
+        tuple(lines),
         (
-            "k-NN: to the k-th nearest image of the database; answer: to the image that the search had first.",
+            "k-NN: to the k-th nearest image of the database; answer: to the first answer.",
             "Percentiles over the queries, of great-circle metres.",
             *_count_unknown(dataset, len(images), len(queries)),
         ),
     )
 
 
-def find_neighbours(queries: Sequence[Place], images: Sequence[Place], most: int = max(NEIGHBOURS)) -> Distances:
+def find_neighbours(queries: Sequence[Position], images: Sequence[Position], most: int = max(NEIGHBOURS)) -> Distances:
     """[q, k] metres from each query to its k nearest images, ascending; k = min(most, images)."""
     lats, lons = np.array(images, np.float64).reshape(-1, 2).T
     count = min(most, len(images))
@@ -62,25 +63,24 @@ def find_neighbours(queries: Sequence[Place], images: Sequence[Place], most: int
     return found
 
 
-def measure_answers(record: Record, queries: Mapping[str, Place], images: Mapping[str, Place]) -> Distances:
+def measure_answers(row: Row, queries: Mapping[str, Position], images: Mapping[str, Position]) -> Distances:
     """Metres from each query to its first answer, where both positions are known."""
-    pairs = [(query["id"], query.get("best")) for query in record.evaluation.get("per_query", ())]
     return np.array(
         [
-            float(metres_between(*queries[query], [images[best][0]], [images[best][1]])[0])
-            for query, best in pairs
-            if query in queries and best in images
+            float(metres_between(*queries[query.id], [images[query.best][0]], [images[query.best][1]])[0])
+            for query in row.summary.queries
+            if query.id in queries and query.best in images
         ]
     )
 
 
-def find_places(refs: Sequence[ImageRef]) -> dict[str, Place]:
-    """id → latitude and longitude, of the images that have them."""
+def find_positions(refs: Sequence[ImageRef]) -> dict[str, Position]:
+    """Id → latitude and longitude of the images that have them."""
     found = {ref.id: find_position(ref.attributes) for ref in refs}
     return {name: position for name, position in found.items() if position is not None}
 
 
-def _say(distances: Distances) -> list[str]:
+def _format(distances: Distances) -> list[str]:
     return [f"{value:.2f}" for value in np.percentile(distances, PERCENTILES)]
 
 

@@ -77,7 +77,7 @@ def measure_exactness(
     progress: Progress | None = None,
 ) -> ExactnessReport:
     """queries: images, folders or manifests; default: `sample` images of the collection."""
-    part, searcher = find_late(collection)
+    part, searcher = find_maxsim(collection)
     depth = choose_depth(collection.view().pipeline, k)
     k = min(k, len(collection) - (0 if queries else 1))
     if k < 1 or sample < 1:
@@ -143,7 +143,7 @@ def share(rank: int, same: int, total: int) -> Share:
     return Share(rank, same, rate, max(middle - half, 0.0), min(middle + half, 1.0))
 
 
-def find_late(collection: Collection) -> tuple[Shortlister, MaxSimSearcher]:
+def find_maxsim(collection: Collection) -> tuple[Shortlister, MaxSimSearcher]:
     """The first branch whose index can search exactly and fast."""
     parts = collection.view().pipeline.shortlisters
     for part in parts:

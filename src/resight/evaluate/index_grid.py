@@ -1,7 +1,8 @@
-"""A grid of settings of the index `ivfpq` → an index of each point over the same stored rows, with what it costs.
+"""A grid of settings of the index `ivfpq`, each built over the same stored rows.
 
-In: a collection, one of its branches and a Grid. Out: Points in the order of the grid, the exact one first, and those
-that the index refuses, with the reason. Points that differ only in how they are searched share one index on disk.
+In: a collection, one of its branches and a Grid. Out: GridPoints in the order of the grid, the exact index first, each
+with its cost; and the settings that the index refuses, with the reason. Points that differ only in search settings
+share one index on disk.
 """
 
 import itertools
@@ -15,7 +16,7 @@ from resight import index as indexes
 from resight.collection import Collection
 from resight.collection.indexes import create_index
 from resight.errors import RecipeError
-from resight.evaluate.comparison import Absent
+from resight.evaluate.evaluation import AbsentRow
 from resight.index import Chunks, Index, Searcher
 from resight.types import Choice, Recipe
 
@@ -34,7 +35,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
 
 
 class Sized(Protocol):
-    """What the searchers of the indexes in TUNABLE can tell."""
+    """Sizes that the searchers of the indexes in TUNABLE report."""
 
     @property
     def bytes_in_memory(self) -> int: ...
@@ -45,7 +46,7 @@ class Sized(Protocol):
 
 @dataclass(frozen=True)
 class Grid:
-    """Every combination is a point; an empty list leaves the setting as the recipe or the index has it."""
+    """Every combination is a point; an empty list keeps the setting of the recipe or the index."""
 
     m: tuple[int, ...] = ()  # empty: the largest divisors of the dimensions up to 16, 32 and 64
     dimensions: tuple[int, ...] = ()  # to which rows are whitened and cut first; 0: as they are
@@ -59,7 +60,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Point:
+class GridPoint:
     label: str
     choice: Choice
     searcher: Searcher
@@ -79,33 +80,33 @@ def build_points(
     branch: int,
     grid: Grid,
     scratch: Path,
-    tell: Callable[[str], None] | None = None,
-) -> tuple[list[Point], list[Absent]]:
-    """The exact index and those of the grid, made below `scratch`."""
+    report: Callable[[str], None] | None = None,
+) -> tuple[list[GridPoint], list[AbsentRow]]:
+    """The exact index and those of the grid, built below `scratch`."""
     base = collection.recipe.branches[branch].index or collection.recipe.index
     choices = list_choices(grid, base, _find_dimensions(collection, branch))
     labels = name_choices(choices)
-    made: dict[str, float | RecipeError] = {}  # folder → seconds, or why there is none
-    points: list[Point] = []
-    refused: list[Absent] = []
+    built: dict[str, float | RecipeError] = {}  # folder → seconds, or the reason why the index was refused
+    points: list[GridPoint] = []
+    refused: list[AbsentRow] = []
     for number, (label, choice) in enumerate(zip(labels, choices, strict=True)):
-        if tell:
-            tell(f"building {label}, {number + 1} of {len(choices)}")
+        if report:
+            report(f"building {label}, {number + 1} of {len(choices)}")
         plugin = indexes.build(choice.name, **choice.settings)
         folder = scratch / _name_folder(choice)
-        if folder.name not in made:
-            made[folder.name] = _build(plugin, collection, branch, folder)
-        outcome = made[folder.name]
+        if folder.name not in built:
+            built[folder.name] = _build(plugin, collection, branch, folder)
+        outcome = built[folder.name]
         if isinstance(outcome, RecipeError):
             reason = "; ".join(text for text in (outcome.problem, outcome.expected) if text)
-            refused.append(Absent(label, len(points), reason))
+            refused.append(AbsentRow(label, len(points), reason))
         else:
-            points.append(Point(label, choice, plugin.open(folder), outcome))
+            points.append(GridPoint(label, choice, plugin.open(folder), outcome))
     return points, refused
 
 
 def find_branch(recipe: Recipe, chosen: int | None = None) -> int:
-    """The branch to tune: the one that is chosen, or the only one that an index of vectors searches."""
+    """The branch to tune: the chosen one, or the only one that an index of vectors searches."""
     found = [
         number
         for number, branch in enumerate(recipe.branches)
@@ -116,7 +117,7 @@ def find_branch(recipe: Recipe, chosen: int | None = None) -> int:
     if chosen in found:
         return chosen
     raise RecipeError(
-        f"the recipe {recipe.name!r} has not one index to tune"
+        f"the recipe {recipe.name!r} does not have exactly one index to tune"
         if chosen is None
         else f"branch {chosen} has no index to tune",
         expected=f"a branch with a weight and the index {' or '.join(TUNABLE)}",
@@ -133,7 +134,7 @@ def choose_index(recipe: Recipe, branch: int, choice: Choice) -> Recipe:
 
 
 def list_choices(grid: Grid, base: Choice, dimensions: int) -> list[Choice]:
-    """The exact index first. Settings of the recipe's own index stay where the grid says nothing of them."""
+    """The exact index first. Settings that the grid does not name stay those of the recipe's own index."""
     settings = dict(base.settings) if base.name == TUNED else {}
     shared = {key: value for key, value in base.settings.items() if key == "match"}
     bits = [{"nbits": bits, "fast": False} for bits in grid.nbits] + [{"nbits": 4, "fast": True}] * grid.fast
@@ -154,7 +155,7 @@ def list_choices(grid: Grid, base: Choice, dimensions: int) -> list[Choice]:
 
 
 def _list_sizes(grid: Grid, usual: int, dimensions: int) -> list[Mapping[str, Any]]:
-    """Dimensions and parts of a row; the parts have to divide what is left of it."""
+    """Dimensions and parts of a row; the parts have to divide the dimensions."""
     if not grid.dimensions:
         return [{"m": m} for m in grid.m or choose_parts(usual)]
     return [
@@ -165,30 +166,30 @@ def _list_sizes(grid: Grid, usual: int, dimensions: int) -> list[Mapping[str, An
 
 
 def choose_parts(dimensions: int) -> list[int]:
-    """Into how many equal parts a row may be cut: the most up to each of SIZES."""
+    """Numbers of equal parts for a row: the largest divisor up to each of SIZES."""
     divisors = [part for part in range(1, dimensions + 1) if dimensions % part == 0]
     return sorted({max(part for part in divisors if part <= most) for most in SIZES})
 
 
 def name_choices(choices: Sequence[Choice]) -> list[str]:
-    """What tells the points apart, the parts of a row always; the exact one is called so."""
+    """Labels from the settings that differ between points, and always the parts of a row."""
     tuned = [choice.settings for choice in choices if choice.name == TUNED]
     keys = list(dict.fromkeys(key for settings in tuned for key in settings))
-    told = [key for key in keys if key == "m" or len({repr(settings.get(key)) for settings in tuned}) > 1]
+    named = [key for key in keys if key == "m" or len({repr(settings.get(key)) for settings in tuned}) > 1]
     return [
-        choice.name if choice.name != TUNED else " ".join(filter(None, _say_settings(choice.settings, told)))
+        choice.name if choice.name != TUNED else " ".join(filter(None, _format_settings(choice.settings, named)))
         for choice in choices
     ]
 
 
-def _say_settings(settings: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
+def _format_settings(settings: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
     for key in keys:
         if key in settings:
             yield WORDS[key](settings[key]) if key in WORDS else f"{key}={settings[key]}"
 
 
 def _build(plugin: Index, collection: Collection, branch: int, folder: Path) -> float | RecipeError:
-    """Seconds that it took, or why the index refuses."""
+    """Seconds to build, or the error if the index refuses the settings."""
 
     def read(number: int) -> Chunks:
         return lambda: collection.descriptors(number)

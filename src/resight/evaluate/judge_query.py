@@ -1,135 +1,82 @@
-"""Which positives of a graded query count: "easy/ap" is `ap` under the protocol easy.
+"""Judge one query's ranking.
 
-The revisited Oxford and Paris benchmark grades positives as easy (grade 2 here) or hard (grade 1), and asks three
-questions of one ranking. What a protocol leaves aside is ignored: it leaves the ranking before ranks are counted.
-
-    easy/…      grade 2 and above are positives, grade 1 is ignored
-    medium/…    every grade above 0 is a positive
-    hard/…      grade 1 is a positive, grade 2 and above are ignored
-
-A query without a positive under a protocol has no value there (NaN): it is left out of the mean, and counted.
-Radenović et al., Revisiting Oxford and Paris, CVPR 2018.
-
-One query's ranking and what is true of it in, figures out.
+In: a ranking, the query's Judgement and names of metrics. Out: the value of each metric.
 
 Conventions, the same for every metric:
 
-- Grades above 0 are positives. Ignored ids leave the ranking before ranks are counted, and are no positives.
+- Grades above 0 are positives. Ignored ids leave the ranking before ranks are counted, and are not positives.
 - A positive that is not in the ranking was not found; it still counts in P, the number of positives.
-- A protocol before the name ("easy/ap") chooses which positives count (protocols.py). Without a positive under it, the
-  value is NaN.
+- A protocol before the name ("easy/ap", see protocols.py) chooses which positives count. A query without a positive
+  under the protocol has the value NaN.
 - Metrics that localise look only at positives whose true box is known: the others leave P and the ranking.
   A hit without a shown box overlaps by 0. With no true box at all the value is NaN, and a mean over queries
   has to leave it out (`numpy.nanmean`).
-- Images of the same score are judged in the order in which they are given; no tie is broken here.
+- Images of the same score are judged in the given order; judging breaks no ties.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.boxes import iou
 from resight.errors import BoxError, InputError, RecipeError
 from resight.evaluate.metrics import Metric, Overlaps, RunMetric, build
-from resight.evaluate.rank_positions import Ids, find_places
+from resight.evaluate.protocols import apply_protocol, split_name
+from resight.evaluate.rank_positions import Ids, find_positions
 from resight.types import Box, IntArray, Judgement
 
-BEFORE_METRIC = "/"
-EASY = 2  # the lowest grade of an easy positive
-
-
-@dataclass(frozen=True)
-class Protocol:
-    easy: bool  # whether easy positives count
-    hard: bool
-    convention: str
-
-
-PROTOCOLS = {
-    "easy": Protocol(True, False, "Easy: grade 2 and above are positives, grade 1 is ignored."),
-    "medium": Protocol(True, True, "Medium: every grade above 0 is a positive."),
-    "hard": Protocol(False, True, "Hard: grade 1 is a positive, grade 2 and above are ignored."),
-}
-
-
-def split(name: str) -> tuple[str | None, str]:
-    """ "easy/ap@20" → ("easy", "ap@20"); "ap" → (None, "ap")."""
-    protocol, slash, metric = name.partition(BEFORE_METRIC)
-    if not slash:
-        return None, name
-    if protocol not in PROTOCOLS:
-        raise RecipeError(
-            f"there is no protocol called {protocol!r}",
-            expected=f"one of {', '.join(PROTOCOLS)} before the {BEFORE_METRIC!r}",
-            actual=repr(name),
-            fix="write for example medium/ap_trapezoid, or the metric alone",
-        )
-    return protocol, metric
-
-
-def narrow(judgement: Judgement, protocol: str | None) -> Judgement:
-    """The judgement as a protocol sees it; None leaves it as it is."""
-    if protocol is None:
-        return judgement
-    kept = PROTOCOLS[protocol]
-    aside = [
-        id for id, grade in judgement.grades.items() if grade > 0 and not (kept.easy if grade >= EASY else kept.hard)
-    ]
-    grades = {id: grade for id, grade in judgement.grades.items() if grade <= 0 or id not in set(aside)}
-    return replace(judgement, grades=grades, ignored=judgement.ignored.union(aside))
-
-
-Judged = tuple[Ids, Judgement, Mapping[str, Box] | None]
+RankedQuery = tuple[Ids, Judgement, Mapping[str, Box] | None]  # ids best first, the truth, boxes shown
 
 
 def judge(
     ranked_ids: Ids, judgement: Judgement, names: Iterable[str], boxes: Mapping[str, Box] | None = None
 ) -> dict[str, float]:
-    """Each metric of `names` for one query; `boxes` are those shown for the ids.
+    """Value of each metric in `names` for one query; `boxes` are those shown for the ids.
 
-    Refused: an id that is in the ranking twice, a query without positives, a metric that localises without
-    `boxes` (InputError), a box that is inside out or not finite (BoxError), an unknown metric, or one of a whole run
+    Refuses a ranking that has an id twice, a query without positives, a metric that localises without `boxes`
+    (InputError), a box that is inside out or not finite (BoxError), and an unknown metric or one of a whole run
     (RecipeError).
     """
     return next(judge_all([(ranked_ids, judgement, boxes)], names))
 
 
-def judge_all(rankings: Iterable[Judged], names: Iterable[str]) -> Iterator[dict[str, float]]:
-    """`judge` for many queries, one at a time as they are asked for; the names are checked at once."""
+def judge_all(rankings: Iterable[RankedQuery], names: Iterable[str]) -> Iterator[dict[str, float]]:
+    """`judge` for many queries, lazily; the names of the metrics are checked at once."""
     plan = plan_metrics(names)
-    return (_judge_query(plan, *judged) for judged in rankings)
+    return (_judge_query(plan, *ranked) for ranked in rankings)
 
 
 @dataclass(frozen=True)
 class View:
-    """Metrics of one view are given the same positives."""
+    """Which positives a metric is given; metrics of one view share them."""
 
     protocol: str | None
     localises: bool
 
 
-Plan = Mapping[str, tuple[View, Metric]]  # name → what it is given, and the metric
+Plan = Mapping[str, tuple[View, Metric]]  # name → what the metric is given, and the metric
 
 
 def plan_metrics(names: Iterable[str]) -> Plan:
-    return {name: (View(split(name)[0], metric.localises), metric) for name, metric in _build_all(names)}
+    return {name: (View(split_name(name)[0], metric.localises), metric) for name, metric in _build_all(names)}
 
 
-def judge_places(
-    plan: Plan, places: Mapping[str, int], judgement: Judgement, boxes: Mapping[str, Box] | None
+def judge_positions(
+    plan: Plan, positions: Mapping[str, int], judgement: Judgement, boxes: Mapping[str, Box] | None
 ) -> dict[str, float]:
-    """`judge` for a query whose `list_relevant` ids were found at these places, from 0."""
+    """`judge` for a query whose `list_relevant` ids were found at these positions, counted from 0."""
     outcomes: dict[View, _Outcome] = {}
     for view, _ in plan.values():
         if view not in outcomes:
-            outcomes[view] = _observe(places, judgement, view, boxes)
+            outcomes[view] = _observe(positions, judgement, view, boxes)
     return {name: _score(metric, outcomes[view]) for name, (view, metric) in plan.items()}
 
 
 def list_relevant(judgement: Judgement) -> set[str]:
-    """The ids whose places decide every figure."""
+    """The ids whose positions decide every figure."""
     return {*list_positives(judgement), *judgement.ignored}
 
 
@@ -137,21 +84,10 @@ def list_positives(judgement: Judgement) -> list[str]:
     return [id for id, grade in judgement.grades.items() if grade > 0 and id not in judgement.ignored]
 
 
-def measure_overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) -> Overlaps:
-    """IoU [n] of boxes first[i] and second[i], both [n, 4]; boxes without area overlap nothing."""
-    inner = _areas(np.hstack([np.maximum(first[:, :2], second[:, :2]), np.minimum(first[:, 2:], second[:, 2:])]))
-    union = _areas(first) + _areas(second) - inner
-    shares = np.divide(inner, union, out=np.zeros_like(inner), where=union > 0)
-    return np.minimum(shares, 1.0)  # rounding can lift two nearly equal boxes just above 1
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """What a metric is given; see `Metric.score`."""
-
-    ranks: IntArray
-    positives: int
-    overlaps: Overlaps
+def count_ranks(positions: Sequence[int], removed: Sequence[int]) -> IntArray:
+    """Ranks [h], from 1, of increasing positions once the images at the positions `removed` have left."""
+    remaining = np.array(positions, dtype=np.int64)
+    return remaining - np.searchsorted(np.sort(np.array(removed, dtype=np.int64)), remaining) + 1
 
 
 def _build_all(names: Iterable[str]) -> Iterator[tuple[str, Metric]]:
@@ -171,13 +107,7 @@ def _judge_query(
     plan: Plan, ranked_ids: Ids, judgement: Judgement, boxes: Mapping[str, Box] | None
 ) -> dict[str, float]:
     _require_positives(judgement)
-    return judge_places(plan, find_places(ranked_ids, list_relevant(judgement)), judgement, boxes)
-
-
-def _score(metric: Metric, outcome: _Outcome) -> float:
-    if outcome.positives == 0:
-        return float("nan")
-    return metric.score(outcome.ranks, outcome.positives, outcome.overlaps)
+    return judge_positions(plan, find_positions(ranked_ids, list_relevant(judgement)), judgement, boxes)
 
 
 def _require_positives(judgement: Judgement) -> None:
@@ -190,24 +120,35 @@ def _require_positives(judgement: Judgement) -> None:
         )
 
 
-def _observe(places: Mapping[str, int], judgement: Judgement, view: View, shown: Mapping[str, Box] | None) -> _Outcome:
-    """Where the positives of a view are once the others have left."""
-    seen = narrow(judgement, view.protocol)
-    positives, dropped = list_positives(seen), seen.ignored
+@dataclass(frozen=True)
+class _Outcome:
+    """Arguments of `Metric.score`."""
+
+    ranks: IntArray
+    positives: int
+    overlaps: Overlaps
+
+
+def _observe(
+    positions: Mapping[str, int], judgement: Judgement, view: View, shown: Mapping[str, Box] | None
+) -> _Outcome:
+    """Ranks of the positives of a view, once the ignored images have left."""
+    seen = apply_protocol(judgement, view.protocol)
+    positives, removed = list_positives(seen), seen.ignored
     overlap: Mapping[str, float] = {}
     if view.localises:
-        dropped = dropped.union(id for id in positives if id not in seen.boxes)
+        removed = removed.union(id for id in positives if id not in seen.boxes)
         positives = [id for id in positives if id in seen.boxes]
         overlap = _overlap_by_id(positives, seen.boxes, shown)
-    found = sorted((id for id in positives if id in places), key=places.__getitem__)
-    ranks = number_ranks([places[id] for id in found], [places[id] for id in dropped if id in places])
+    found = sorted((id for id in positives if id in positions), key=positions.__getitem__)
+    ranks = count_ranks([positions[id] for id in found], [positions[id] for id in removed if id in positions])
     return _Outcome(ranks, len(positives), np.array([overlap.get(id, 0.0) for id in found]))
 
 
-def number_ranks(places: Sequence[int], gone: Sequence[int]) -> IntArray:
-    """Ranks [h], from 1, of places that increase, once the places in `gone` have left."""
-    kept = np.array(places, dtype=np.int64)
-    return kept - np.searchsorted(np.sort(np.array(gone, dtype=np.int64)), kept) + 1
+def _score(metric: Metric, outcome: _Outcome) -> float:
+    if outcome.positives == 0:
+        return float("nan")
+    return metric.score(outcome.ranks, outcome.positives, outcome.overlaps)
 
 
 def _overlap_by_id(
@@ -223,7 +164,7 @@ def _overlap_by_id(
     _check_boxes(true_boxes, "true")
     _check_boxes(shown_boxes, "shown")
     both = [id for id in boxed if id in shown_boxes]
-    overlaps = measure_overlaps(_stack([shown_boxes[id] for id in both]), _stack([true_boxes[id] for id in both]))
+    overlaps = iou(_stack([shown_boxes[id] for id in both]), _stack([true_boxes[id] for id in both]))
     return dict(zip(both, overlaps.tolist(), strict=True))
 
 
@@ -234,7 +175,7 @@ def _check_boxes(boxes: Mapping[str, Box], kind: str) -> None:
                 f"the {kind} box of {id!r} cannot be used",
                 expected="four finite numbers x0, y0, x1, y1 with x0 ≤ x1 and y0 ≤ y1",
                 actual=repr(box),
-                fix="correct the box, or leave the id out where there is none",
+                fix="correct the box, or leave the id out if it has none",
             )
 
 
@@ -242,15 +183,9 @@ def _is_box(box: Box) -> bool:
     try:
         x0, y0, x1, y1 = box
         return -math.inf < x0 <= x1 < math.inf and -math.inf < y0 <= y1 < math.inf
-    except (TypeError, ValueError):  # fewer or more than four, or no numbers
+    except (TypeError, ValueError):  # fewer or more than four values, or not numbers
         return False
 
 
 def _stack(boxes: Sequence[Box]) -> NDArray[np.float64]:
     return np.array(boxes, dtype=np.float64).reshape(-1, 4)
-
-
-def _areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Areas [n] of boxes [n, 4]; 0 for one that is inside out, as the meeting of two boxes that do not meet is."""
-    sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0)
-    return np.asarray(sides[:, 0] * sides[:, 1])

@@ -1,15 +1,16 @@
-"""The rankings of many queries in, one figure a metric out, each with its interval. Read one query at a time.
+"""Judge the rankings of a whole run, and compare runs by paired tests.
 
-What is done with queries that cannot be judged is said, and counted in the answer:
+In: rankings of many queries from any system, read one query at a time. Out: a JudgedRun: one figure per metric with
+its interval; and of several judged runs, their differences to one of them (`compare_runs`).
 
-- A query of the run that nothing is known about is left out (`unjudged`).
-- A query without positives is in no figure of single queries (`without_positives`); uap and calibration_error take it.
-- A query with positives that the run lacks is refused; with `missing="zero"` it counts as an empty ranking, with
+Queries that cannot be judged are counted in the answer:
+
+- A query of the run without a judgement is left out (`unjudged`).
+- A query without positives is in no figure of single queries (`without_positives`), but in uap and calibration_error.
+- A run that lacks a query with positives is refused; with `missing="zero"` the query counts as an empty ranking, with
   `missing="leave"` it is left out.
-- A query without a positive under a protocol is left out of that protocol's figures (`Figure.left_out`).
-- An id that the database lacks is refused, where `known` says which ids it has.
-
-Judged runs of the same queries in, their differences to one of them out, with paired tests.
+- A query without a positive under a protocol is left out of that protocol's figures (`RunFigure.left_out`).
+- A ranking with an id that the database lacks is refused, if `known` gives the ids of the database.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -20,44 +21,37 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from resight.errors import InputError
-from resight.evaluate.judge_query import (
-    judge_places,
-    list_positives,
-    list_relevant,
-    narrow,
-    number_ranks,
-    plan_metrics,
-    split,
-)
+from resight.evaluate.judge_query import count_ranks, judge_positions, list_positives, list_relevant, plan_metrics
 from resight.evaluate.metrics import Pairs, RunMetric, build
-from resight.evaluate.rank_positions import Ids, find_places
+from resight.evaluate.protocols import apply_protocol, split_name
+from resight.evaluate.rank_positions import Ids, find_positions
 from resight.evaluate.statistics.tests import TESTS, Compared, bootstrap_interval, compare_many, correct
 from resight.types import Judgement
 
-Scored = tuple[str, Ids, ArrayLike | None]  # query id, ids best first, their scores; None where there are none
+ScoredRanking = tuple[str, Ids, ArrayLike | None]  # query id, ids best first, their scores if there are any
 Missing = Literal["refuse", "zero", "leave"]
 LEVEL = 0.95
 SAMPLES = 1000
-MOST_CELLS = 20_000_000  # samples × positives that the interval of a figure of the whole run may take
-NAMED = 3  # ids that a message names
+MOST_CELLS = 20_000_000  # limit of samples × positives for the interval of a figure of the whole run
+NAMED = 3  # ids in a message
 
 
 @dataclass(frozen=True)
-class Figure:
+class RunFigure:
     """A mean over `queries`, or one value of all of them, with its 95 % interval (bootstrap over the queries)."""
 
     value: float
     low: float
     high: float
     queries: int
-    left_out: int  # judged queries that the metric says nothing about
+    left_out: int  # judged queries without a value
     convention: str
 
 
 @dataclass(frozen=True)
 class JudgedRun:
     values: Mapping[str, Mapping[str, float]]  # query → metric → value, of the metrics of one query
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, RunFigure]
     unjudged: tuple[str, ...]
     without_positives: tuple[str, ...]
     missing: tuple[str, ...]  # queries with positives that the run lacks
@@ -65,7 +59,7 @@ class JudgedRun:
 
 
 def judge_rankings(
-    rankings: Iterable[Scored],
+    rankings: Iterable[ScoredRanking],
     judgements: Mapping[str, Judgement],
     names: Sequence[str],
     generator: np.random.Generator,
@@ -73,18 +67,18 @@ def judge_rankings(
     known: Container[str] | None = None,
     missing: Missing = "refuse",
 ) -> JudgedRun:
-    """Every metric of `names`; with one of a whole run (uap, calibration_error), `rankings` are iterated again.
+    """Every metric of `names`; one of a whole run (uap, calibration_error) iterates over `rankings` again.
 
-    Scores do not order a ranking, which is taken as it is given; only metrics of a whole run look at them.
+    A ranking is judged in the given order; only metrics of a whole run look at scores.
     """
     metrics = {name: build(name) for name in names}
     single = [name for name, metric in metrics.items() if not isinstance(metric, RunMetric)]
     if len(single) < len(names) and iter(rankings) is rankings:
         raise InputError(
-            "rankings that can be read only once",
+            "these rankings can be read only once",
             expected=f"rankings that can be read again, for {', '.join(name for name in names if name not in single)}",
             actual=type(rankings).__name__,
-            fix="pass a list, or an object that starts anew each time it is iterated, as a RunFile does",
+            fix="pass a list, or an object that can be iterated repeatedly, as a RunFile does",
         )
     run = _read(rankings, judgements, single, known, missing)
     seed = int(generator.integers(2**63))
@@ -95,6 +89,43 @@ def judge_rankings(
         for name, metric in metrics.items()
     }
     return JudgedRun(run.values, figures, run.unjudged, run.without_positives, run.missing, run.not_found)
+
+
+def compare_runs(
+    reference: JudgedRun,
+    others: Mapping[str, JudgedRun],
+    generator: np.random.Generator,
+    tests: Sequence[str] = TESTS,
+    correction: str = "holm",
+) -> dict[str, tuple[Compared, ...]]:
+    """Metric of one query → each of the others against the reference, over the queries that both have.
+
+    The correction covers all comparisons made here, every run by every metric, one test at a time.
+    """
+    queries = list(reference.values)
+    seed = int(generator.integers(2**63))
+    found = {
+        name: compare_many(
+            _list_values(reference, queries, name),
+            {label: _list_values(other, queries, name) for label, other in others.items()},
+            np.random.default_rng(seed),
+            tests,
+            correction="none",
+        )
+        for name in _list_metrics(reference)
+    }
+    flat = [(name, number) for name, compared in found.items() for number in range(len(compared))]
+    corrected = {
+        test: dict(zip(flat, correct([found[name][n].p[test] for name, n in flat], correction).tolist(), strict=True))
+        for test in tests
+    }
+    return {
+        name: tuple(
+            replace(one, corrected={test: corrected[test][name, number] for test in tests})
+            for number, one in enumerate(compared)
+        )
+        for name, compared in found.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -108,7 +139,7 @@ class _Run:
 
 
 def _read(
-    rankings: Iterable[Scored],
+    rankings: Iterable[ScoredRanking],
     judgements: Mapping[str, Judgement],
     names: Sequence[str],
     known: Container[str] | None,
@@ -132,9 +163,9 @@ def _read(
         elif not list_positives(judgements[query]):
             without.append(query)
         else:
-            places = find_places(ids, list_relevant(judgements[query]))
-            values[query] = judge_places(plan, places, judgements[query], None)
-            not_found += sum(id not in places for id in list_positives(judgements[query]))
+            positions = find_positions(ids, list_relevant(judgements[query]))
+            values[query] = judge_positions(plan, positions, judgements[query], None)
+            not_found += sum(id not in positions for id in list_positives(judgements[query]))
     absent = tuple(query for query in judgements if query not in seen and list_positives(judgements[query]))
     _require_queries(values, unjudged, without, judgements)
     if absent and missing == "refuse":
@@ -142,24 +173,26 @@ def _read(
             f"the run lacks {_name(absent)}",
             expected=f"a ranking for each of the {len(values) + len(absent):,} queries with positives",
             actual=f"{len(values):,}",
-            fix='rank them too, or say what they count: missing="zero" or "leave" (on the command line: --missing)',
+            fix='rank them too, or choose missing="zero" or "leave" (on the command line: --missing)',
         )
     empty = absent if missing == "zero" else ()
     for query in empty:
-        values[query] = judge_places(plan, {}, judgements[query], None)
+        values[query] = judge_positions(plan, {}, judgements[query], None)
         not_found += len(list_positives(judgements[query]))
     return _Run(values, tuple(unjudged), tuple(without), absent, not_found, empty)
 
 
-def _pair_all(rankings: Iterable[Scored], judgements: Mapping[str, Judgement], run: _Run, name: str) -> Iterable[Pairs]:
-    return _PairsOfRun(rankings, judgements, run.empty, split(name)[0], name)
+def _pair_all(
+    rankings: Iterable[ScoredRanking], judgements: Mapping[str, Judgement], run: _Run, name: str
+) -> Iterable[Pairs]:
+    return _PairsOfRun(rankings, judgements, run.empty, split_name(name)[0], name)
 
 
 @dataclass(frozen=True)
 class _PairsOfRun:
-    """Each judged query as Pairs, made anew on each way through."""
+    """Each judged query as Pairs, computed again on each iteration."""
 
-    rankings: Iterable[Scored]
+    rankings: Iterable[ScoredRanking]
     judgements: Mapping[str, Judgement]
     empty: Sequence[str]
     protocol: str | None
@@ -168,19 +201,19 @@ class _PairsOfRun:
     def __iter__(self) -> Iterator[Pairs]:
         for query, ids, scores in self.rankings:
             if query in self.judgements:
-                yield pair(query, ids, scores, narrow(self.judgements[query], self.protocol), self.metric)
+                yield pair(query, ids, scores, apply_protocol(self.judgements[query], self.protocol), self.metric)
         for query in self.empty:
-            yield pair(query, (), (), narrow(self.judgements[query], self.protocol), self.metric)
+            yield pair(query, (), (), apply_protocol(self.judgements[query], self.protocol), self.metric)
 
 
 def pair(query: str, ids: Ids, scores: ArrayLike | None, judgement: Judgement, metric: str = "uap") -> Pairs:
-    """What metrics of a whole run are given of one query."""
+    """One query as metrics of a whole run take it."""
     array = _read_scores(query, ids, scores, metric)
     positives = list_positives(judgement)
-    places = find_places(ids, list_relevant(judgement))
-    gone = [places[id] for id in judgement.ignored if id in places]
-    hits = number_ranks(sorted(places[id] for id in positives if id in places), gone) - 1
-    return Pairs(np.delete(array, gone) if gone else array, hits, len(positives))
+    positions = find_positions(ids, list_relevant(judgement))
+    removed = [positions[id] for id in judgement.ignored if id in positions]
+    hits = count_ranks(sorted(positions[id] for id in positives if id in positions), removed) - 1
+    return Pairs(np.delete(array, removed) if removed else array, hits, len(positives))
 
 
 def _read_scores(query: str, ids: Ids, scores: ArrayLike | None, metric: str) -> NDArray[np.float64]:
@@ -200,24 +233,24 @@ def _read_scores(query: str, ids: Ids, scores: ArrayLike | None, metric: str) ->
     return array
 
 
-def _average(values: Sequence[float], convention: str, seed: int) -> Figure:
+def _average(values: Sequence[float], convention: str, seed: int) -> RunFigure:
     array = np.array(values, dtype=np.float64)
     known = array[~np.isnan(array)]
     low, high = bootstrap_interval(known, np.random.default_rng(seed), LEVEL, SAMPLES)
     mean = float(known.mean()) if len(known) else float("nan")
-    return Figure(mean, low, high, len(known), len(array) - len(known), convention)
+    return RunFigure(mean, low, high, len(known), len(array) - len(known), convention)
 
 
 def _measure_run(
     metric: RunMetric, queries: Iterable[Pairs], judgements: Mapping[str, Judgement], run: _Run, seed: int
-) -> Figure:
+) -> RunFigure:
     number = len(run.values) + len(run.without_positives)
     positives = sum(len(list_positives(judgements[query])) for query in run.values)
     samples = int(np.clip(MOST_CELLS // max(positives, 1), 100, SAMPLES))
     drawn = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), size=samples)
     value, *others = metric.score_run(queries, np.vstack([np.ones((1, number), dtype=np.int64), drawn]))
     low, high = np.nanquantile(others, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if np.isfinite(value) else (np.nan, np.nan)
-    return Figure(float(value), float(low), float(high), number, 0, metric.convention)
+    return RunFigure(float(value), float(low), float(high), number, 0, metric.convention)
 
 
 def _require_queries(
@@ -240,7 +273,7 @@ def _refuse_unknown(query: str, ids: Ids, known: Container[str]) -> None:
             f"the ranking of {query!r} has images that the database lacks",
             expected="ids of the database",
             actual=_name(unknown),
-            fix="correct the ids; `resight search … --json` shows how they are written",
+            fix="correct the ids; `resight search … --json` prints the ids of the database",
         )
 
 
@@ -250,46 +283,9 @@ def _name(ids: Sequence[str]) -> str:
     return ", ".join(map(repr, ids[:NAMED])) + more
 
 
-def compare_runs(
-    reference: JudgedRun,
-    others: Mapping[str, JudgedRun],
-    generator: np.random.Generator,
-    tests: Sequence[str] = TESTS,
-    correction: str = "holm",
-) -> dict[str, tuple[Compared, ...]]:
-    """Metric of one query → each of the others against the reference, over the queries that both have.
-
-    The correction allows for all comparisons that are made here: of every run by every metric, one test at a time.
-    """
-    queries = list(reference.values)
-    seed = int(generator.integers(2**63))
-    found = {
-        name: compare_many(
-            _line_up(reference, queries, name),
-            {label: _line_up(other, queries, name) for label, other in others.items()},
-            np.random.default_rng(seed),
-            tests,
-            correction="none",
-        )
-        for name in _list_metrics(reference)
-    }
-    flat = [(name, number) for name, compared in found.items() for number in range(len(compared))]
-    allowed = {
-        test: dict(zip(flat, correct([found[name][n].p[test] for name, n in flat], correction).tolist(), strict=True))
-        for test in tests
-    }
-    return {
-        name: tuple(
-            replace(one, corrected={test: allowed[test][name, number] for test in tests})
-            for number, one in enumerate(compared)
-        )
-        for name, compared in found.items()
-    }
-
-
 def _list_metrics(run: JudgedRun) -> list[str]:
     return list(next(iter(run.values.values()), {}))
 
 
-def _line_up(run: JudgedRun, queries: Sequence[str], name: str) -> list[float]:
+def _list_values(run: JudgedRun, queries: Sequence[str], name: str) -> list[float]:
     return [run.values[query][name] if query in run.values else float("nan") for query in queries]

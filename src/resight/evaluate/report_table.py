@@ -1,7 +1,8 @@
-"""Records of one or many data sets → one Table: a row a configuration, a group of columns a data set.
+"""The table of a report: a row per configuration, a group of columns per data set.
 
-The best figure of each column is marked. Beside the figures stands the paired difference of one metric to the first row
-that has the data set, over the same queries; with a star where it holds after Holm's correction for the number of rows.
+In: rows by data set. Out: one Table. It marks the best figure of each column. Beside the figures is the paired
+difference of one metric to the first row on the data set, over the same queries, with a star if it is significant
+after Holm's correction for the number of rows.
 """
 
 import math
@@ -11,54 +12,43 @@ from functools import cached_property
 
 import numpy as np
 
-from resight.errors import InputError
-from resight.evaluate.comparison import rank_best, say_milliseconds
-from resight.evaluate.records import Figure, Record
+from resight.evaluate.evaluation import BYTES, Row, format_milliseconds, rank_best
 from resight.evaluate.statistics.tests import Compared, compare_many
+from resight.evaluate.summary import INTERVAL_NOTE, SEED
 from resight.evaluate.table import Mark, Table
 
-SEED = 0
-BYTES = "bytes an image"
-LIKELY = 0.05
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class DataColumns:
-    """What one data set adds to the table."""
+class DataSetRows:
+    """The rows on one data set, and the metrics to show of them."""
 
     name: str
-    records: tuple[Record, ...]
+    rows: tuple[Row, ...]
     metrics: tuple[str, ...]
-    judged: str  # the metric of the differences
+    metric: str  # of the differences
 
     @property
-    def reference(self) -> Record:
-        return self.records[0]
+    def reference(self) -> Row:
+        return self.rows[0]
 
     @cached_property
-    def compared(self) -> dict[str, Compared]:
-        """Label → the difference to the first record, over the same queries."""
-        first = self.reference.values[self.judged]
+    def differences(self) -> dict[str, Compared]:
+        """Label → the difference to the first row, over the same queries."""
+        first = self.reference.summary.values(self.metric)
+        others = {row.label: row.summary.values(self.metric) for row in self.rows[1:]}
         found = compare_many(
             list(first.values()),
-            {row.label: [row.values[self.judged][query] for query in first] for row in self.records[1:]},
+            {label: [values[query] for query in first] for label, values in others.items()},
             np.random.default_rng(SEED),
             tests=("randomisation",),
         )
         return {one.label: one for one in found}
 
 
-def gather_data(records: Sequence[Record], metric: str = "", metrics: Sequence[str] = ()) -> list[DataColumns]:
-    """Records by what they were measured on, with the differences between them; `metrics` to show, or all."""
-    by_data: dict[str, list[Record]] = {}
-    for record in records:
-        by_data.setdefault(record.data, []).append(record)
-    names = _name_data(list(by_data.values()))
-    return [_gather(name, rows, metric, metrics) for name, rows in zip(names, by_data.values(), strict=True)]
-
-
-def tabulate_records(data: Sequence[DataColumns], title: str = "") -> Table:
-    labels = list(dict.fromkeys(record.label for part in data for record in part.records))
+def tabulate_data(data: Sequence[DataSetRows], title: str = "") -> Table:
+    labels = list(dict.fromkeys(row.label for part in data for row in part.rows))
     columns: list[str] = []
     cells: list[list[str]] = [[] for _ in labels]
     marks: dict[tuple[int, int], Mark] = {}
@@ -79,7 +69,7 @@ def tabulate_records(data: Sequence[DataColumns], title: str = "") -> Table:
         marks |= {(row, len(columns)): mark for row, mark in rank_best(means).items()}
         groups.append(("all data sets", 1))
     return Table(
-        title or _title(data),
+        title or _make_title(data),
         ("configuration", *columns),
         tuple((label, *row) for label, row in zip(labels, cells, strict=True)),
         tuple(_explain(data)),
@@ -88,114 +78,63 @@ def tabulate_records(data: Sequence[DataColumns], title: str = "") -> Table:
     )
 
 
-def _gather(name: str, rows: Sequence[Record], metric: str, metrics: Sequence[str]) -> DataColumns:
-    first = rows[0]
-    shared = [name for name in first.figures if all(name in row.figures for row in rows)]
-    wanted = [name for name in shared if not metrics or name in metrics]
-    judged = metric or next(iter(wanted), "")
-    if not wanted or judged not in shared:
-        raise InputError(
-            f"the rows on {name} have no metric to compare",
-            expected=f"one of {', '.join(shared) or 'the same metrics in all files'}",
-            actual=metric or ", ".join(metrics) or "none",
-            fix="choose others with --metric and --metrics, or evaluate again",
-        )
-    for row in rows[1:]:
-        _check_same_queries(name, first, row, judged)
-    return DataColumns(name, tuple(rows), tuple(wanted), judged)
-
-
-def _check_same_queries(name: str, first: Record, other: Record, metric: str) -> None:
-    mine, theirs = first.values[metric].keys(), other.values[metric].keys()
-    if mine == theirs:
-        return
-    odd = sorted(mine ^ theirs)
-    raise InputError(
-        f"{first.label!r} and {other.label!r} were not judged on the same queries of {name}",
-        expected=f"the {len(mine):,} queries of {first.source or first.label} in both",
-        actual=f"{len(theirs):,} in {other.source or other.label}; {len(odd):,} are in one alone, e.g. {odd[0]!r}",
-        fix="evaluate both on the same data, or report them apart",
-    )
-
-
-def _list_columns(part: DataColumns, labels: Sequence[str]) -> Iterator[tuple[str, list[str], dict[int, Mark]]]:
-    """Heading, a cell a label, and marks by row."""
-    rows = {record.label: record for record in part.records}
+def _list_columns(part: DataSetRows, labels: Sequence[str]) -> Iterator[tuple[str, list[str], dict[int, Mark]]]:
+    """Heading, one cell per label, and marks by row."""
+    rows = {row.label: row for row in part.rows}
     own = [rows.get(label) for label in labels]
-    if any(BYTES in record.facts for record in part.records):
-        yield BYTES, ["–" if row is None else _say_fact(row, BYTES) for row in own], {}
+    if any(BYTES in row.facts for row in part.rows):
+        sizes = [None if row is None else row.facts.get(BYTES) for row in own]
+        yield BYTES, ["–" if size is None else f"{size.value:,.0f}" for size in sizes], {}
     for metric in part.metrics:
-        figures = [None if row is None else row.figures[metric] for row in own]
+        figures = [None if row is None else row.summary.figures[metric] for row in own]
         marks = rank_best([math.nan if figure is None else figure.mean for figure in figures])
-        yield metric, [_say_figure(figure) for figure in figures], marks
-    if part.compared:
-        against = f"{part.judged} against {part.reference.label}"
-        yield against, [_say_compared(part, label) for label in labels], {}
-    yield "ms a query", ["–" if row is None else _say_seconds(row.seconds) for row in own], {}
+        yield metric, ["–" if figure is None else str(figure) for figure in figures], marks
+    if part.differences:
+        heading = f"{part.metric} against {part.reference.label}"
+        yield heading, [_format_difference(part, label) for label in labels], {}
+    yield "ms a query", ["–" if row is None else format_milliseconds(row.median_seconds) for row in own], {}
 
 
-def _name_data(groups: Sequence[Sequence[Record]]) -> list[str]:
-    """The data set's name, and its size or settings where names alone do not tell them apart."""
-    names = [rows[0].dataset for rows in groups]
-    sized = [f"{name}, {rows[0].database:,} images" for name, rows in zip(names, groups, strict=True)]
-    settings = [f"{name} {rows[0].recipe.get('data')}" for name, rows in zip(sized, groups, strict=True)]
-    return [
-        name if names.count(name) == 1 else size if sized.count(size) == 1 else whole
-        for name, size, whole in zip(names, sized, settings, strict=True)
-    ]
-
-
-def _title(data: Sequence[DataColumns]) -> str:
-    count = len({record.label for part in data for record in part.records})
-    rows = "1 configuration" if count == 1 else f"{count} configurations"
-    if len(data) == 1:
-        return f"{data[0].name}: {rows}, {data[0].reference.database:,} images"
-    return f"{rows} on {len(data)} data sets"
-
-
-def _average(data: Sequence[DataColumns], label: str) -> float:
-    """The mean over the data sets; NaN for a row that lacks one."""
-    found = [record.figures[part.judged].mean for part in data for record in part.records if record.label == label]
-    return float(np.mean(found)) if len(found) == len(data) else math.nan
-
-
-def _name_mean(data: Sequence[DataColumns]) -> str:
-    judged = list(dict.fromkeys(part.judged for part in data))
-    return f"mean {judged[0]}" if len(judged) == 1 else "mean of the metric of differences"
-
-
-def _say_figure(figure: Figure | None) -> str:
-    if figure is None or math.isnan(figure.mean):
-        return "–"
-    return f"{figure.mean:.4f} ±{(figure.high - figure.low) / 2:.3f}"
-
-
-def _say_compared(part: DataColumns, label: str) -> str:
-    one = part.compared.get(label)
+def _format_difference(part: DataSetRows, label: str) -> str:
+    one = part.differences.get(label)
     if one is None:
         return "" if label == part.reference.label else "–"
-    star = " *" if one.corrected["randomisation"] < LIKELY else ""
+    star = " *" if one.corrected["randomisation"] < SIGNIFICANT else ""
     return f"{one.difference:+.4f} [{one.low:+.4f}, {one.high:+.4f}]{star}"
 
 
-def _say_fact(record: Record, name: str) -> str:
-    return f"{record.facts[name]:,.0f}" if name in record.facts else "–"
+def _average(data: Sequence[DataSetRows], label: str) -> float:
+    """The mean over the data sets; NaN for a row that lacks one."""
+    found = [row.summary.figures[part.metric].mean for part in data for row in part.rows if row.label == label]
+    return float(np.mean(found)) if len(found) == len(data) else math.nan
 
 
-def _say_seconds(seconds: float) -> str:
-    return "–" if math.isnan(seconds) else say_milliseconds(seconds)
+def _name_mean(data: Sequence[DataSetRows]) -> str:
+    metrics = list(dict.fromkeys(part.metric for part in data))
+    return f"mean {metrics[0]}" if len(metrics) == 1 else "mean of the metric of differences"
 
 
-def _explain(data: Sequence[DataColumns]) -> Iterator[str]:
+def _make_title(data: Sequence[DataSetRows]) -> str:
+    count = len({row.label for part in data for row in part.rows})
+    rows = "1 configuration" if count == 1 else f"{count} configurations"
+    if len(data) == 1:
+        return f"{data[0].name}: {rows}, {data[0].reference.summary.database:,} images"
+    return f"{rows} on {len(data)} data sets"
+
+
+def _explain(data: Sequence[DataSetRows]) -> Iterator[str]:
     for part in data:
-        queries = len(part.reference.values[part.judged])
-        yield f"{part.name}: {queries:,} queries with positives, {part.reference.database:,} database images"
-    yield "± is half of the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0)."
-    if any(part.compared for part in data):
+        first = part.reference.summary
+        queries = len(first.values(part.metric))
+        yield f"{part.name}: {queries:,} queries with positives, {first.database:,} database images"
+    yield INTERVAL_NOTE
+    if any(part.differences for part in data):
         yield (
             "against: mean difference to the first row over the same queries and its 95 % interval (paired bootstrap); "
-            f"* where a randomisation test gives p < {LIKELY:g} after Holm's correction for the number of rows"
+            f"*: a randomisation test gives p < {SIGNIFICANT:g} after Holm's correction for the number of rows"
         )
-    conventions = {name: row.figures[name].convention for part in data for row in part.records for name in part.metrics}
+    conventions = {
+        name: row.summary.figures[name].convention for part in data for row in part.rows for name in part.metrics
+    }
     yield from (f"{name}: {words}" for name, words in conventions.items() if words)
     yield "ms a query: median time of a search until all images are in order"

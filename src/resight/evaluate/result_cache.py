@@ -1,7 +1,7 @@
-"""Rows of a comparison that were measured before, kept in a folder, so that a grid that was stopped goes on.
+"""A cache of measured rows, so that an interrupted grid of recipes continues where it stopped.
 
-In: a RunResult and the bytes an image that it took. Out: the same, where the very same recipe was measured on the very
-same data by the same version. One JSON file a row, written whole or not at all. Seconds are those of the first time.
+In: a RunResult and its bytes per image. Out: the same, if the same version measured the same recipe on the same data.
+One JSON file per row, written atomically. Seconds are those of the first measurement.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from resight import recipe as recipes
 from resight.evaluate.results import RunResult
 from resight.files import remote
 from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint
 from resight.types import Dataset, Recipe
 
 
@@ -27,30 +28,32 @@ class ResultCache:
         self._folder = folder
 
     def read(self, key: str, recipe: Recipe) -> tuple[RunResult, float] | None:
-        """The result and its bytes an image."""
+        """The result and its bytes per image; None if the file is missing, damaged or of another layout."""
         try:
-            held = json.loads(self._place(key).read_text(encoding="utf-8"))
+            held = json.loads(self._path(key).read_text(encoding="utf-8"))
             return _revive(RunResult, {**held["result"], "recipe": recipe}), float(held["bytes_an_image"])
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # not there, damaged, or of another layout: it is measured again
+            return None
 
     def write(self, key: str, result: RunResult, bytes_an_image: float) -> None:
-        path = self._place(key)
+        path = self._path(key)
         plain = {name: getattr(result, name) for name in _list_fields(RunResult) if name != "recipe"}
         text = json.dumps({"result": plain, "bytes_an_image": bytes_an_image}, default=_flatten)
-        fix = "another folder: --cache; or do without it: --no-cache"
+        fix = "choose another folder with --cache, or use --no-cache"
         with write_atomic(path, f"cannot keep results in {self._folder}", fix) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
-    def _place(self, key: str) -> Path:
+    def _path(self, key: str) -> Path:
         return self._folder / f"{key}.json"
 
 
-def mark_dataset(dataset: Dataset) -> str:
-    """Changes with the images, their files and the truth."""
+def fingerprint_dataset(dataset: Dataset) -> str:
+    """A hash that changes with the images, their files and the truth."""
     digest = hashlib.sha256(dataset.name.encode())
     for ref in (*dataset.database, *dataset.queries):
-        digest.update(f"{ref.id}\0{ref.box}\0{_mark_file(ref.path)}\0{sorted(ref.attributes.items())}\n".encode())
+        digest.update(
+            f"{ref.id}\0{ref.box}\0{_fingerprint_file(ref.path)}\0{sorted(ref.attributes.items())}\n".encode()
+        )
     for query, judgement in sorted(dataset.judgements.items()):
         truth = sorted(judgement.grades.items()), sorted(judgement.ignored), sorted(judgement.boxes.items())
         digest.update(f"{query}\0{truth}\n".encode())
@@ -58,15 +61,15 @@ def mark_dataset(dataset: Dataset) -> str:
 
 
 def make_key(recipe: Recipe, data: str, *how: object) -> str:
-    """`data` is the mark of the data set, `how` whatever else the result depends on."""
+    """`data` is the fingerprint of the data set, `how` everything else that the result depends on."""
     table = {name: value for name, value in recipes.to_table(recipe).items() if name != "name"}
-    told = json.dumps(table, sort_keys=True, default=str)
-    files = [_mark_file(Path(value)) for value in _list_texts(table) if "/" in value or "." in value]
+    text = json.dumps(table, sort_keys=True, default=str)
+    files = [_fingerprint_file(Path(value)) for value in _list_texts(table) if "/" in value or "." in value]
     made_by = metadata.version("resight"), kernels.implementation()
-    return hashlib.sha256(repr((told, files, data, how, made_by)).encode()).hexdigest()[:32]
+    return fingerprint(repr((text, files, data, how, made_by)), 32)
 
 
-def _mark_file(path: Path) -> str:
+def _fingerprint_file(path: Path) -> str:
     try:
         if remote.is_remote(path):
             return f"{remote.to_url(path)} {remote.stat(path)}"
@@ -77,7 +80,7 @@ def _mark_file(path: Path) -> str:
 
 
 def _list_texts(value: Any) -> list[str]:
-    """Every text in tables and lists: some name files, such as weights and code books."""
+    """Every text in tables and lists: some are paths, such as weights and codebooks."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
@@ -95,7 +98,7 @@ def _list_fields(kind: Any) -> list[str]:
 
 
 def _revive(hint: Any, value: Any) -> Any:
-    """A value of JSON as the type that a dataclass declares."""
+    """A JSON value as the type that a dataclass declares."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if value is None or hint is Any or isinstance(value, Recipe):
         return value

@@ -1,14 +1,16 @@
-"""Where figures came from: versions of what took part, and the machine, as plain values. Nothing is loaded for it.
+"""The figures of one run: means with intervals, breakdowns, examples, and where they came from.
 
-A RunResult → a Table for people and plain values for programs. Every figure carries its convention.
+In: a RunResult. Out: a Summary, the one source of tables, pages and JSON files (summary_file.py writes and reads it).
+Every mean has a 95 % interval by a bootstrap over the queries (1,000 samples, seed 0), computed once, here.
 """
 
-import dataclasses
 import math
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,19 +18,245 @@ from typing import Any
 import numpy as np
 
 from resight import recipe as recipes
-from resight.evaluate.pages.query_examples import list_examples
-from resight.evaluate.records import SCHEMA
-from resight.evaluate.results import Bin, RunResult
+from resight.evaluate.results import LOCATE, AnsweredImage, Bin, EmbeddingMap, GeoPosition, JudgedQuery, RunResult
 from resight.evaluate.statistics.reliability import auc
 from resight.evaluate.statistics.tests import bootstrap_interval
-from resight.evaluate.table import Table
+from resight.types import Box
 
+SEED = 0
+WORST, BEST = 6, 3  # example queries
+INTERVAL_NOTE = "±: half the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0)."
 ALWAYS = ("resight", "numpy", "onnxruntime", "faiss-cpu", "pylance", "opencv-python-headless")
 IF_LOADED = {"torch": "torch", "timm": "timm", "transformers": "transformers"}  # module → distribution
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A mean over queries and its interval; NaN if no query has a value."""
+
+    mean: float
+    low: float
+    high: float
+    convention: str = ""
+
+    def __str__(self) -> str:
+        """Mean and half the interval; a dash if no query has a value."""
+        return "–" if math.isnan(self.mean) else f"{self.mean:.4f} ±{(self.high - self.low) / 2:.3f}"
+
+
+@dataclass(frozen=True)
+class QuerySummary:
+    id: str
+    stratum: str
+    best: str  # the first answer
+    probability: float | None  # of the first answer
+    seconds: float
+    encode_seconds: float
+    stages: Mapping[str, float]
+    first_positive: int | None  # its rank, from 1
+    judged: bool  # whether the query has a positive
+    values: Mapping[str, float]  # metric → value
+
+    @property
+    def rank_seconds(self) -> float:
+        """Until the order of the images is known."""
+        return self.seconds - self.stages.get(LOCATE, 0.0)
+
+
+@dataclass(frozen=True)
+class StratumSummary:
+    """The queries with one value of the attribute that figures are broken down by."""
+
+    queries: int
+    figures: Mapping[str, Figure]
+
+
+@dataclass(frozen=True)
+class BinSummary:
+    label: str
+    positives: int
+    queries: int
+    figures: Mapping[str, Figure]
+
+
+@dataclass(frozen=True)
+class BreakdownSummary:
+    name: str
+    convention: str
+    left_out: int  # positives whose value is unknown
+    bins: tuple[BinSummary, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One query with its answers."""
+
+    id: str
+    path: Path | None
+    box: Box | None
+    value: float
+    first_positive: int | None
+    positives: int
+    answers: tuple[AnsweredImage, ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The worst and best queries by one metric, the one with most distinct values."""
+
+    metric: str = ""
+    worst: tuple[Example, ...] = ()
+    best: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Versions, machine and seeds."""
+
+    made_by: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, Any] | str = field(default_factory=dict)
+    seeds: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Summary:
+    recipe: Mapping[str, Any]  # as a recipe file has it
+    dataset: str
+    database: int
+    figures: Mapping[str, Figure]  # metric → its mean over the queries with positives
+    queries: tuple[QuerySummary, ...]
+    unreadable: tuple[str, ...] = ()
+    strata: Mapping[str, StratumSummary] = field(default_factory=dict)
+    breakdowns: tuple[BreakdownSummary, ...] = ()
+    examples: Examples = field(default_factory=Examples)
+    map: EmbeddingMap | None = None
+    query_positions: Mapping[str, GeoPosition] = field(default_factory=dict)
+    image_positions: Mapping[str, GeoPosition] = field(default_factory=dict)
+    auc: float | None = None  # of the first answer's probability, queries with positives against those without
+    index_seconds: float | None = None
+    cached: int = 0  # images whose features came from the cache
+    provenance: Provenance = field(default_factory=Provenance)
+
+    @cached_property
+    def judged(self) -> tuple[QuerySummary, ...]:
+        """The queries that have values."""
+        return tuple(query for query in self.queries if query.values)
+
+    def values(self, metric: str) -> dict[str, float]:
+        """Query → value of the metric."""
+        return {query.id: query.values[metric] for query in self.judged if metric in query.values}
+
+    @property
+    def rank_seconds(self) -> float:
+        """Median time until the images are in order: locating boxes takes the same time however fast the search was."""
+        return _median([query.rank_seconds for query in self.queries])
+
+    @property
+    def search_seconds(self) -> float:
+        return _median([query.seconds for query in self.queries])
+
+    @property
+    def encode_seconds(self) -> float:
+        return _median([query.encode_seconds for query in self.queries])
+
+    @property
+    def total_seconds(self) -> float:
+        """Median of encoding and searching a query."""
+        return _median([query.encode_seconds + query.seconds for query in self.queries])
+
+
+def summarise(result: RunResult) -> Summary:
+    judged = result.judged
+    groups = {
+        name: [query for query in judged if query.stratum == name]
+        for name in sorted({query.stratum for query in judged} - {""})
+    }
+    return Summary(
+        recipe=recipes.to_table(result.recipe),
+        dataset=result.dataset,
+        database=result.database,
+        figures={name: make_figure(result.values(name), result.conventions[name]) for name in result.metrics},
+        queries=tuple(_summarise_query(query) for query in result.queries),
+        unreadable=result.unreadable,
+        strata={
+            name: StratumSummary(
+                len(queries),
+                {metric: make_figure([query.values[metric] for query in queries]) for metric in result.metrics},
+            )
+            for name, queries in groups.items()
+        },
+        breakdowns=tuple(
+            BreakdownSummary(part.name, part.convention, part.left_out, tuple(map(_summarise_bin, part.bins)))
+            for part in result.strata
+        ),
+        examples=choose_examples(result),
+        map=result.map,
+        query_positions=result.query_positions,
+        image_positions=result.image_positions,
+        auc=_find_auc(result),
+        index_seconds=result.index_seconds,
+        cached=result.cached,
+        provenance=Provenance(
+            f"resight {metadata.version('resight')}",
+            list_versions(),
+            describe_machine(),
+            {"bootstrap": SEED, "map": 0},
+        ),
+    )
+
+
+def make_figure(values: Sequence[float], convention: str = "") -> Figure:
+    low, high = bootstrap_interval(np.array(values), np.random.default_rng(SEED))
+    return Figure(average(values), low, high, convention)
+
+
+def average(values: Sequence[float]) -> float:
+    """The mean without NaN; NaN if nothing is left."""
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def describe_metrics(summary: Summary) -> list[str]:
+    """Notes on the meaning of each metric, and on queries and images that are left out."""
+    notes = [f"{name}: {figure.convention}" for name, figure in summary.figures.items()]
+    without = len(summary.queries) - len(summary.judged)
+    if without:
+        notes.append(f"{without} queries have no positive in the database; the figures above leave them out.")
+        if summary.auc is not None:
+            known = len(summary.judged)
+            notes.append(
+                f"AUC of the first answer's probability, {known} queries with positives against {without} without: "
+                f"{summary.auc:.4f}"
+            )
+    if summary.unreadable:
+        notes.append(f"{len(summary.unreadable)} database images could not be read")
+    return notes
+
+
+def describe_cache(summaries: Sequence[Summary]) -> list[str]:
+    found = max(summary.cached for summary in summaries)
+    if not found:
+        return []
+    return [f"up to {found:,} images came from the cache of features: encoding times are not those of the networks"]
+
+
+def choose_examples(result: RunResult) -> Examples:
+    """The worst and best queries; equal ones ordered by the rank of their first positive, then by id."""
+    metric = _choose_metric(result)
+    known = [q for q in result.judged if not math.isnan(q.values.get(metric, math.nan)) and q.positive_ranks]
+    ordered = sorted(known, key=lambda query: (query.values[metric], -_first_rank(query), query.query_id))
+    worst = ordered[:WORST]
+    best = [query for query in reversed(ordered) if query not in worst][:BEST]
+    return Examples(
+        metric,
+        tuple(_make_example(query, metric) for query in worst),
+        tuple(_make_example(query, metric) for query in best),
+    )
+
+
 def list_versions() -> dict[str, str]:
-    """Distribution → version; the networks' libraries only where this process has loaded them."""
+    """Distribution → version; libraries of networks only if this process has loaded them."""
     names = [*ALWAYS, *(name for module, name in IF_LOADED.items() if module in sys.modules)]
     found = {name: _find_version(name) for name in names}
     return {"python": platform.python_version()} | {name: version for name, version in found.items() if version}
@@ -41,6 +269,63 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_bytes": _find_memory(),
     }
+
+
+def _summarise_query(query: JudgedQuery) -> QuerySummary:
+    return QuerySummary(
+        query.query_id,
+        query.stratum,
+        query.best_id,
+        query.best_probability,
+        query.seconds,
+        query.encode_seconds,
+        query.stages,
+        query.positive_ranks.first if query.positive_ranks else None,
+        query.positive_ranks is not None,
+        query.values,
+    )
+
+
+def _summarise_bin(part: Bin) -> BinSummary:
+    names = list(next(iter(part.values.values()), {}))
+    figures = {name: make_figure([values[name] for values in part.values.values()]) for name in names}
+    return BinSummary(part.label, part.positives, len(part.values), figures)
+
+
+def _choose_metric(result: RunResult) -> str:
+    """The metric with most distinct values: average precision separates more queries than recall@1 does."""
+    counts = {
+        name: len(set(result.values(name))) for name in result.metrics if all(name in q.values for q in result.judged)
+    }
+    return max(counts, key=lambda name: counts[name], default="")
+
+
+def _first_rank(query: JudgedQuery) -> float:
+    found = query.positive_ranks.first if query.positive_ranks else None
+    return math.inf if found is None else found
+
+
+def _make_example(query: JudgedQuery, metric: str) -> Example:
+    ranks = query.positive_ranks
+    return Example(
+        query.query_id,
+        query.path,
+        query.box,
+        query.values[metric],
+        ranks.first if ranks else None,
+        len(ranks.positions) if ranks else 0,
+        query.answers,
+    )
+
+
+def _find_auc(result: RunResult) -> float | None:
+    known = [query.best_probability for query in result.judged if query.best_probability is not None]
+    unknown = [q.best_probability for q in result.queries if not q.values and q.best_probability is not None]
+    return auc(known, unknown) if known and unknown else None
+
+
+def _median(seconds: Sequence[float]) -> float:
+    return float(np.median(seconds)) if seconds else math.nan
 
 
 def _find_version(name: str) -> str:
@@ -61,159 +346,5 @@ def _find_cpu() -> str:
 def _find_memory() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not every system tells
+    except (AttributeError, OSError, ValueError):  # not every system answers
         return None
-
-
-SEED = 0
-
-
-def tabulate(result: RunResult) -> Table:
-    """One row for all queries and one for each stratum; a figure with its 95 % interval."""
-    groups = {"all": list(result.judged)}
-    for name in sorted({query.stratum for query in result.judged} - {""}):
-        groups[name] = [query for query in result.judged if query.stratum == name]
-    rows = [
-        (
-            name,
-            str(len(queries)),
-            *(say_figure([query.values[metric] for query in queries]) for metric in result.metrics),
-        )
-        for name, queries in groups.items()
-    ]
-    title = f"{result.recipe.name}: {result.dataset}, {result.database:,} images"
-    encoding, searching = _median_seconds(result)
-    notes = (
-        describe_interval(),
-        *describe_metrics(result),
-        f"indexing {result.index_seconds:.1f} s; a query, median: encoding {encoding:.3f} s, search {searching:.3f} s",
-        *describe_cache([result]),
-    )
-    return Table(title, ("queries", "n", *result.metrics), tuple(rows), notes)
-
-
-def describe_cache(results: Sequence[RunResult]) -> list[str]:
-    found = max(result.cached for result in results)
-    if not found:
-        return []
-    return [f"up to {found:,} pictures came from the cache of features: times to encode are not those of the networks"]
-
-
-def summarise(result: RunResult) -> dict[str, Any]:
-    """Everything, as plain values."""
-    judged = result.judged
-    encoding, searching = _median_seconds(result)
-    return {
-        "schema": SCHEMA,
-        "recipe": recipes.to_table(result.recipe),
-        "dataset": result.dataset,
-        "database": result.database,
-        "queries": len(judged),
-        "queries_without_positives": len(result.queries) - len(judged),
-        "unreadable": list(result.unreadable),
-        "metrics": {
-            name: _interval(result.values(name)) | {"convention": result.conventions[name]} for name in result.metrics
-        },
-        "strata": {
-            stratum: {
-                name: float(np.nanmean([query.values[name] for query in judged if query.stratum == stratum]))
-                for name in result.metrics
-            }
-            for stratum in sorted({query.stratum for query in judged} - {""})
-        },
-        "breakdowns": [
-            {
-                "name": part.name,
-                "convention": part.convention,
-                "positives_left_out": part.left_out,
-                "bins": [_summarise_bin(one) for one in part.bins],
-            }
-            for part in result.strata
-        ],
-        "examples": list_examples(result),
-        "map": None if result.map is None else dataclasses.asdict(result.map),
-        "positions": {
-            "queries": {id: dataclasses.asdict(spot) for id, spot in result.query_spots.items()},
-            "database": {id: dataclasses.asdict(spot) for id, spot in result.spots.items()},
-        },
-        "auc_known_against_unknown": _auc(result),
-        "index_seconds": result.index_seconds,
-        "pictures_from_cache": result.cached,
-        "seconds_a_query": float(np.median([query.encode_seconds + query.seconds for query in result.queries])),
-        "encode_seconds_a_query": encoding,
-        "search_seconds_a_query": searching,
-        "per_query": [
-            {
-                "id": query.query_id,
-                "stratum": query.stratum,
-                "best": query.best_id,
-                "probability": query.best_probability,
-                "seconds": query.seconds,
-                "encode_seconds": query.encode_seconds,
-                "stages": dict(query.stages),
-                "first_positive": query.trace.first if query.trace else None,
-                "judged": query.trace is not None,
-                **query.values,
-            }
-            for query in result.queries
-        ],
-        "made_by": f"resight {metadata.version('resight')}",
-        "versions": list_versions(),
-        "machine": describe_machine(),
-        "seeds": {"bootstrap": SEED, "map": 0},
-    }
-
-
-def say_figure(values: Sequence[float]) -> str:
-    """Mean and half of the interval; a dash where no query has a value."""
-    if all(math.isnan(value) for value in values):
-        return "–"
-    interval = _interval(values)
-    return f"{interval['mean']:.4f} ±{(interval['high'] - interval['low']) / 2:.3f}"
-
-
-def describe_interval() -> str:
-    return "± is half of the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0)."
-
-
-def describe_metrics(result: RunResult) -> list[str]:
-    """What each metric means, and which queries and images are left out."""
-    notes = [f"{name}: {result.conventions[name]}" for name in result.metrics]
-    without = len(result.queries) - len(result.judged)
-    if without:
-        notes.append(f"{without} queries have no positive in the data base; they are in no figure above.")
-        area = _auc(result)
-        if area is not None:
-            known = len(result.judged)
-            notes.append(f"AUC of the best answer's probability, {known} known against {without} unknown: {area:.4f}")
-    if result.unreadable:
-        notes.append(f"{len(result.unreadable)} database images could not be read")
-    return notes
-
-
-def _summarise_bin(one: Bin) -> dict[str, Any]:
-    names = list(next(iter(one.values.values()), {}))
-    return {
-        "label": one.label,
-        "positives": one.positives,
-        "queries": len(one.values),
-        "metrics": {name: _interval([values[name] for values in one.values.values()]) for name in names},
-    }
-
-
-def _median_seconds(result: RunResult) -> tuple[float, float]:
-    """Of encoding and of searching a query."""
-    encoding = np.median([query.encode_seconds for query in result.queries])
-    return float(encoding), float(np.median([query.seconds for query in result.queries]))
-
-
-def _auc(result: RunResult) -> float | None:
-    known = [query.best_probability for query in result.judged if query.best_probability is not None]
-    unknown = [q.best_probability for q in result.queries if not q.values and q.best_probability is not None]
-    return auc(known, unknown) if known and unknown else None
-
-
-def _interval(values: Sequence[float]) -> dict[str, float]:
-    low, high = bootstrap_interval(np.array(values), np.random.default_rng(SEED))
-    known = [value for value in values if not math.isnan(value)]
-    return {"mean": float(np.mean(known)) if known else math.nan, "low": low, "high": high}

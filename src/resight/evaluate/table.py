@@ -1,20 +1,38 @@
-"""A Table of figures, and its text as LaTeX or Markdown; plain values → the text of a JSON file. page.py makes pages.
+"""Tables of figures with their charts, as LaTeX and Markdown.
 
-The best figure of a column is bold and the second best underlined, where the table says which these are; what stands
-beside a figure, such as its interval, is not. Rows without figures stand in their place, with the reason below.
+In: a Table, made by an evaluation or a comparison. Out: text. The best figure of a column is bold and the second best
+underlined, if the table marks them; the interval beside a figure is plain. Rows that could not be measured have
+dashes, with the reason below the table. pages/ draws the same Table and its Charts as HTML.
 """
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-from resight.evaluate.pages.charts import Chart
+from typing import Literal
 
 Mark = Literal["best", "second"]
 LEGEND = "bold: the best of its column; underlined: the second best"
 NOT_MEASURED = "Not measured"
+MOST_LINES = 4  # lines of a chart that a reader can tell apart
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    values: tuple[float, ...]  # one per x position; NaN leaves a gap
+    intervals: tuple[tuple[float, float], ...] = ()  # of each value, drawn as an upright stroke; empty: no strokes
+
+
+@dataclass(frozen=True)
+class Chart:
+    title: str
+    x_label: str
+    positions: tuple[float, ...]  # on the x axis, increasing
+    ticks: tuple[str, ...]  # the label below each position
+    lines: tuple[Line, ...]
+    chosen: int | None = None  # the marked position
+    floor: tuple[float, str] | None = None  # a value, and its name
+    from_zero: bool = False
+    inset: bool = False  # whether to leave room beside the first and last position, for names rather than numbers
 
 
 @dataclass(frozen=True)
@@ -23,12 +41,12 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
-    answer: str = ""  # what the table says, in one sentence
+    answer: str = ""  # the conclusion, in one sentence
     charts: tuple[Chart, ...] = ()
     chosen: int | None = None  # the row that the answer is about
     marks: Mapping[tuple[int, int], Mark] = field(default_factory=dict)  # row and column → how the figure is marked
-    absent: Mapping[str, str] = field(default_factory=dict)  # label of a row without figures → why it has none
-    groups: tuple[tuple[str, int], ...] = ()  # what stands over columns after the first: words, and over how many
+    absent: Mapping[str, str] = field(default_factory=dict)  # label of a row without figures → the reason
+    groups: tuple[tuple[str, int], ...] = ()  # headings over the columns after the first: words, and number of columns
 
 
 def to_latex(table: Table) -> str:
@@ -50,7 +68,7 @@ def to_latex(table: Table) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """A pipe table below its title; groups of columns stand before the names of their columns."""
+    """A pipe table below its title; a group's heading precedes the name of each of its columns."""
     heads = name_columns(table)
     legend = [LEGEND] if table.marks else []
     absent = [f"{NOT_MEASURED}: {line}" for line in explain_absent(table)]
@@ -69,7 +87,7 @@ def to_markdown(table: Table) -> str:
 
 
 def name_columns(table: Table) -> list[str]:
-    """Names of the columns with their group's before them, where there is but one line for both."""
+    """Names of the columns, each with its group's heading before it, for tables with one heading line."""
     over = ["", *(words for words, count in table.groups for _ in range(count))]
     return [
         f"{over[number]}: {name}" if number < len(over) and over[number] else name
@@ -77,41 +95,28 @@ def name_columns(table: Table) -> list[str]:
     ]
 
 
-def to_json(values: Mapping[str, Any]) -> str:
-    """Values that are not a number are null: JSON has no word for them."""
-    return json.dumps(_clean(values), indent=1, ensure_ascii=False, default=str, allow_nan=False) + "\n"
-
-
 def explain_absent(table: Table) -> list[str]:
-    """Why rows have no figures ("problem; fix"): rows with one problem share a line, problems with one fix share it."""
+    """Why rows have no figures ("problem; fix"): rows with the same problem share a line, problems share their fix."""
     fixes: dict[str, dict[str, list[str]]] = {}
     for label, reason in table.absent.items():
         problem, _, fix = reason.partition("; ")
         fixes.setdefault(fix, {}).setdefault(problem, []).append(label)
     lines = []
     for fix, problems in fixes.items():
-        told = [f"{'; '.join(labels)}: {problem}" for problem, labels in problems.items()]
+        reasons = [f"{'; '.join(labels)}: {problem}" for problem, labels in problems.items()]
         if not fix:
-            lines += told
-        elif len(told) == 1:
-            lines.append(f"{told[0]}; {fix}")
+            lines += reasons
+        elif len(reasons) == 1:
+            lines.append(f"{reasons[0]}; {fix}")
         else:
-            lines += [*told, f"what to do about these {len(told)}: {fix}"]
+            lines += [*reasons, f"to fix these {len(reasons)}: {fix}"]
     return lines
 
 
 def split_figure(cell: str) -> tuple[str, str]:
-    """The figure that a mark is for, and what stands beside it."""
+    """The figure that a mark is for, and the text beside it."""
     figure, space, beside = cell.partition(" ")
     return figure, space + beside
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _clean(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_clean(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _markdown_cells(table: Table, number: int) -> list[str]:

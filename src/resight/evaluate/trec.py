@@ -1,24 +1,20 @@
-"""TREC files: rankings of any origin in and out, and judgements.
+"""TREC run files and qrels: rankings and judgements in the format of trec_eval, read and written.
 
     run     query Q0 image rank score tag       one line for each image of each ranking
     qrels   query 0 image grade                 one line for each judged pair
 
 Conventions:
 
-- Fields stand between white space. In a line with as many tabs as the format has gaps, they stand between the tabs,
-  so that ids may hold spaces; `write_run` writes such lines for such ids. Empty lines are passed over.
+- White space separates fields. In a line with as many tabs as the format has gaps, only tabs separate them, so that
+  ids may hold spaces; `write_run` writes such lines for such ids. Empty lines are skipped.
 - A ranking is ordered by score, highest first; equal scores by rank, then by their order in the file. (trec_eval, which
-  looks at no rank, orders equal scores by id.)
-- A grade above 0 is a positive, 0 is none, and below 0 the image is ignored: it leaves the ranking.
-- Lines of a query may stand anywhere in the file. Only where they stand is remembered, 24 bytes for each stretch of
-  lines of the same query: a sorted file takes next to nothing, a shuffled one 24 bytes a line.
+  ignores ranks, orders equal scores by id.)
+- A grade above 0 is a positive, 0 is not, and an image with a grade below 0 is ignored: it leaves the ranking.
+- Lines of a query may be anywhere in the file. Memory holds only their offsets, 24 bytes for each stretch of lines of
+  the same query: a sorted file takes next to nothing, a shuffled one 24 bytes per line.
 
-What breaks the format is refused, with the number of its line.
-
-The rankings of an evaluation as TREC run files: one of one recipe, or a folder with one a recipe.
-
-In: what `measure` tells of every ranking. Out: files of the first DEPTH answers of each query, which `resight judge`
-reads.
+Errors give the number of the line. `RunRecorder` collects the rankings of an evaluation and writes them as run files,
+which `resight judge` reads.
 """
 
 import math
@@ -38,34 +34,35 @@ from resight.types import FloatArray, Judgement, Recipe
 
 RUN = ("query", "Q0", "image", "rank", "score", "tag")
 QRELS = ("query", "0", "image", "grade")
-IGNORED = -1  # the grade that `write_qrels` gives to ignored images
+IGNORED = -1  # grade that `write_qrels` writes for ignored images
+DEPTH = 1000  # answers per query that RunRecorder keeps
 BOM = b"\xef\xbb\xbf"
 
-Scored = tuple[str, Sequence[str], NDArray[np.float64]]
+ScoredIds = tuple[str, Sequence[str], NDArray[np.float64]]  # query, ids best first, their scores
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """A run file whose rankings are read one query at a time, each time it is iterated."""
+    """A run file; each iteration reads the rankings one query at a time."""
 
     path: Path
     stretches: "dict[str, array[int]]" = field(repr=False)  # query → offset, bytes and first line of each stretch
 
-    def __iter__(self) -> Iterator[Scored]:
+    def __iter__(self) -> Iterator[ScoredIds]:
         for query in self.stretches:
             yield self.read(query)
 
     def __len__(self) -> int:
         return len(self.stretches)
 
-    def read(self, query: str) -> Scored:
+    def read(self, query: str) -> ScoredIds:
         """Query, ids best first, and their scores [n] float64."""
         lines = list(self._lines(query))
         ids = [line[0] for line in lines]
         scores = np.array([line[2] for line in lines])
         order = np.lexsort((np.array([line[1] for line in lines]), -scores))  # stable: then by their order in the file
-        _refuse_twins(self.path, query, ids, [line[3] for line in lines])
-        return query, [ids[place] for place in order], scores[order]
+        _refuse_duplicates(self.path, query, ids, [line[3] for line in lines])
+        return query, [ids[number] for number in order], scores[order]
 
     def _lines(self, query: str) -> Iterator[tuple[str, int, float, int]]:
         """Image, rank, score and line number."""
@@ -78,12 +75,14 @@ class RunFile:
                     if text.strip():
                         fields = _split(self.path, number, text, RUN)
                         if fields[0] != query:
-                            _refuse_line(self.path, number, f"fields parted as before, of {query!r}", repr(fields[0]))
-                        yield fields[2], *_read_place(self.path, number, fields), number
+                            _refuse_line(
+                                self.path, number, f"fields separated as before, of {query!r}", repr(fields[0])
+                            )
+                        yield fields[2], *_read_rank(self.path, number, fields), number
 
 
 def open_run(path: Path) -> RunFile:
-    """Find each query's lines; what they hold is read, and refused, when the query is asked for."""
+    """Find each query's lines; `RunFile.read` reads and checks them."""
     stretches: dict[str, array[int]] = {}
     stretch, offset, mark = array("q"), 0, b""
     try:
@@ -106,9 +105,9 @@ def open_run(path: Path) -> RunFile:
 
 
 def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str], ArrayLike]], tag: str = "resight") -> int:
-    """Write rankings (query, ids best first, their scores) as they come; how many there were.
+    """Write rankings (query, ids best first, their scores) as they come; returns their number.
 
-    Scores are written in full, so that reading gives the same ones. They may not rise along a ranking.
+    Scores must not increase along a ranking. They are written in full, so that reading returns the same numbers.
     """
     written = 0
 
@@ -132,7 +131,7 @@ def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str], ArrayLike
 
 
 def read_qrels(path: Path) -> dict[str, Judgement]:
-    """Query → what is true of it."""
+    """Query → its judgement."""
     grades: dict[str, dict[str, int]] = {}
     lines: dict[tuple[str, str], int] = {}
     try:
@@ -162,7 +161,7 @@ def read_qrels(path: Path) -> dict[str, Judgement]:
 
 
 def write_qrels(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> None:
-    """Boxes have no place in this format, and are left out."""
+    """Leaves out boxes, which the format cannot hold."""
     _write(
         path,
         (
@@ -171,6 +170,27 @@ def write_qrels(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> None
             for id, grade in ({**judgement.grades, **dict.fromkeys(sorted(judgement.ignored), IGNORED)}).items()
         ),
     )
+
+
+class RunRecorder:
+    """Collects the first DEPTH answers of every query, by recipe."""
+
+    def __init__(self) -> None:
+        self._rankings: dict[str, list[tuple[str, Sequence[str], Sequence[float]]]] = {}
+
+    def add(self, recipe: Recipe, query: str, ids: Sequence[str], scores: FloatArray) -> None:
+        self._rankings.setdefault(recipe.name, []).append((query, ids[:DEPTH], scores[:DEPTH].tolist()))
+
+    def write(self, path: Path) -> tuple[Path, ...]:
+        """The written files: `path` itself, or one file per recipe in the folder `path` if there are several."""
+        written = []
+        for name, rankings in self._rankings.items():
+            tag = re.sub(r"[^\w.+-]+", "_", name).strip("_")
+            file = path / f"{tag}.run" if len(self._rankings) > 1 else path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_run(file, rankings, tag=tag)
+            written.append(file)
+        return tuple(written)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -185,19 +205,19 @@ def _format(fields: Sequence[str]) -> str:
 
 
 def _join(fields: Sequence[str]) -> str:
-    """With tabs, for fields that hold other white space."""
+    """Joined by tabs, for fields that hold spaces."""
     if fields[0].startswith("\ufeff") or not all(fields) or any(set(text) & set("\t\r\n") for text in fields):
         raise InputError(
-            f"{fields[0]!r} and {fields[2]!r} have no place in a TREC file",
+            f"{fields[0]!r} and {fields[2]!r} cannot be written to a TREC file",
             expected="ids and tags that are not empty, without tabs and line breaks",
             actual=repr(tuple(fields)),
-            fix="rename what breaks this",
+            fix="rename them",
         )
     return "\t".join(fields)
 
 
 def _mark(query: str, line: bytes) -> bytes:
-    """What other lines of the query begin with, for a quick look; empty where there is no telling."""
+    """Prefix shared by all lines of the query, for a fast check; empty if there is none."""
     name = query.encode()
     gap = line[len(name) : len(name) + 1]
     return name + gap if line.startswith(name) and gap in (b" ", b"\t") else b""
@@ -205,7 +225,7 @@ def _mark(query: str, line: bytes) -> bytes:
 
 def _split(path: Path, number: int, line: bytes, columns: Sequence[str]) -> list[str]:
     text = line.rstrip(b"\r\n")
-    # Bytes, not text: only the white space of ASCII parts fields, and ids may hold any other.
+    # Bytes, not text: only ASCII white space separates fields; ids may hold any other.
     fields = text.split(b"\t") if text.count(b"\t") == len(columns) - 1 else text.split()
     if len(fields) != len(columns) or not all(fields):
         _refuse_line(path, number, f"{len(columns)} fields: {' '.join(columns)}", f"{len(fields)} in {text[:80]!r}")
@@ -215,7 +235,7 @@ def _split(path: Path, number: int, line: bytes, columns: Sequence[str]) -> list
         _refuse_line(path, number, "UTF-8", str(error))
 
 
-def _read_place(path: Path, number: int, fields: Sequence[str]) -> tuple[int, float]:
+def _read_rank(path: Path, number: int, fields: Sequence[str]) -> tuple[int, float]:
     try:
         rank, score = int(fields[3]), float(fields[4])
     except ValueError:
@@ -225,7 +245,7 @@ def _read_place(path: Path, number: int, fields: Sequence[str]) -> tuple[int, fl
     return rank, score
 
 
-def _refuse_twins(path: Path, query: str, ids: Sequence[str], numbers: Sequence[int]) -> None:
+def _refuse_duplicates(path: Path, query: str, ids: Sequence[str], numbers: Sequence[int]) -> None:
     if len(set(ids)) == len(ids):
         return
     first: dict[str, int] = {}
@@ -241,27 +261,3 @@ def _refuse_line(path: Path, number: int, expected: str, actual: str) -> NoRetur
 
 def _refuse_file(path: Path, error: OSError) -> InputError:
     return InputError(f"{path} cannot be read", expected="a text file", actual=str(error), fix="check the path")
-
-
-DEPTH = 1000  # answers of a query in a run file
-
-
-class Recorder:
-    """The first DEPTH answers of every query, by recipe."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, list[tuple[str, Sequence[str], Sequence[float]]]] = {}
-
-    def add(self, recipe: Recipe, query: str, ids: Sequence[str], scores: FloatArray) -> None:
-        self._found.setdefault(recipe.name, []).append((query, ids[:DEPTH], scores[:DEPTH].tolist()))
-
-    def write(self, path: Path) -> list[Path]:
-        """The files that were written: `path` itself, or those in it where there are several recipes."""
-        written = []
-        for name, rankings in self._found.items():
-            words = re.sub(r"[^\w.+-]+", "_", name).strip("_")
-            place = path / f"{words}.run" if len(self._found) > 1 else path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_run(place, rankings, tag=words)
-            written.append(place)
-        return written

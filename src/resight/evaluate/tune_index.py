@@ -67,7 +67,7 @@ def tune(
     exact = choose_index(recipe, position, Choice("exact", match))
     with (
         tempfile.TemporaryDirectory(prefix="resight-tune-") as scratch,
-        prepare(exact, load_dataset(recipe, root), keep=keep, cache=cache, progress=progress) as bench,
+        prepare(exact, load_dataset(recipe, root), keep=keep, cache=cache, progress=progress) as encoded,
     ):
         collection = Collection(encoded.collection.path, encoded.collection.metadata, recipe)
         points, refused = build_points(collection, position, grid, Path(scratch), report)

@@ -1,33 +1,33 @@
-"""Many recipes (the rows and alternatives of one, or of several), measured on the same queries: one row a recipe.
+"""Measure many recipes (the rows and alternatives of one, or of several) on the same queries.
 
-Recipes with the same encoders share a collection, so that each image goes through an encoder once: the collection has
-the branches of all of them, and each recipe gives weight to its own alone. Rerankers choose their branch themselves;
-recipes that have any share a collection only with those of the very same branches.
+In: recipes and their data set. Out: an Evaluation with a row per recipe. Recipes with the same encoders share a
+collection, so that each image goes through an encoder once: the collection has the branches of all of them, and each
+recipe gives weight only to its own. Rerankers choose their branch themselves, so recipes with rerankers share a
+collection only if their branches are identical.
 
-Where weights or a package are missing, the rows that need them are left without figures, and the others run.
+If weights or a package are missing, the rows that need them have no figures, and the others run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from resight import recipe as recipes
 from resight.collection import Collection
 from resight.collection.add import Progress
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra
-from resight.evaluate.comparison import Absent, Comparison, Fact, Row, choose_metric
-from resight.evaluate.evaluate import Bench, Extras, Way, load_dataset, measure, prepare
-from resight.evaluate.result_cache import ResultCache, make_key, mark_dataset
-from resight.evaluate.results import RunResult, keep_spots
+from resight.evaluate.evaluation import BYTES, AbsentRow, Evaluation, Fact, Row, choose_metric
+from resight.evaluate.measure import EncodedDataset, Extras, SearchVariant, measure, prepare
+from resight.evaluate.result_cache import ResultCache, fingerprint_dataset, make_key
+from resight.evaluate.results import RunResult, add_positions
+from resight.evaluate.summary import summarise
 from resight.types import Branch, Choice, Dataset, Recipe
 
 
-def compare(
+def measure_variants(
     variants: Sequence[Recipe],
-    root: Path,
+    dataset: Dataset,
     *,
     name: str = "",
     metric: str = "",
@@ -35,64 +35,60 @@ def compare(
     cache: FeatureCache | None = None,
     by: str = "set",
     progress: Progress | None = None,
-    tell: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
     extras: Extras | None = None,
-) -> Comparison:
+) -> Evaluation:
     """Evaluate every variant; differences are to the first that could run, in `metric` or the first metric.
 
-    `name` says what is compared (else the name that they share); `tell` is told which rows are being evaluated.
+    `name` is the title (default: the name that the variants share); `report` receives which rows are being evaluated.
     Of `extras`, the map is drawn for the first row alone.
     """
-    judged = choose_metric(variants[0], metric)
+    difference_metric = choose_metric(variants[0], metric)
     labels = recipes.label_all(variants)
     wanted = extras or Extras()
-    dataset = load_dataset(variants[0], root)
     memory = _Memory(variants, dataset, cache, by, wanted)
-    rows = {number: _row(labels[number], *found) for number in range(len(variants)) if (found := memory.recall(number))}
-    recalled = len(rows)
+    found = {number: known for number in range(len(variants)) if (known := memory.recall(number))}
+    recalled = len(found)
     missing: dict[int, MissingExtra] = {}
-    left = [number for number in range(len(variants)) if number not in rows]
+    left = [number for number in range(len(variants)) if number not in found]
     groups = [[left[member] for member in members] for members in group([variants[number] for number in left])]
     for number, members in enumerate(groups):
-        if tell and len(groups) > 1:
-            tell(f"evaluating {_say_rows([labels[member] for member in members])}, {number + 1} of {len(groups)}")
+        if report and len(groups) > 1:
+            report(f"evaluating {_name_rows([labels[member] for member in members])}, {number + 1} of {len(groups)}")
         branches = join([variants[member] for member in members])
-        place = keep if keep is None or len(groups) == 1 else keep / str(number)
+        folder = keep if keep is None or len(groups) == 1 else keep / str(number)
         try:
             joined = replace(variants[members[0]], branches=branches)
-            with prepare(joined, dataset, keep=place, cache=cache, progress=progress) as bench:
-                ways = [_find_way(bench, variants[member], branches) for member in members]
-                results = measure(bench, ways, by, progress, replace(wanted, map=wanted.map and 0 in members))
-                for member, way, result in zip(members, ways, results, strict=True):
-                    total = sum(count_bytes(bench.collection, position) for position in way.branches or ())
-                    size = total / max(len(bench.collection), 1)
-                    rows[member] = _row(labels[member], result, size)
-                    memory.keep(member, result, size)
+            with prepare(joined, dataset, keep=folder, cache=cache, progress=progress) as encoded:
+                searched = [_make_variant(encoded, variants[member], branches) for member in members]
+                results = measure(encoded, searched, by, progress, replace(wanted, map=wanted.map and 0 in members))
+                for member, variant, result in zip(members, searched, results, strict=True):
+                    total = sum(count_bytes(encoded.collection, position) for position in variant.branches or ())
+                    found[member] = result, total / max(len(encoded.collection), 1)
+                    memory.store(member, *found[member])
         except MissingExtra as error:
             missing |= dict.fromkeys(members, error)
-    if not rows:
+    if not found:
         raise _refuse(missing[0], len(variants)) from missing[0]
-    measured = [replace(rows[member], result=keep_spots(rows[member].result, dataset)) for member in sorted(rows)]
-    first = measured[0].result
-    return Comparison(
+    rows = tuple(_make_row(labels[number], dataset, *found[number]) for number in sorted(found))
+    first = found[min(found)][0]
+    return Evaluation(
         title=f"{name or _shared_name(first.recipe)}: {first.dataset}, {first.database:,} images",
         heading="variant",
-        rows=tuple(measured),
-        reference=0,
-        metric=judged,
-        cells="interval",
+        rows=rows,
+        metric=difference_metric,
         notes=(
-            *([f"{recalled} of the rows were measured before, and came from the cache"] if recalled else []),
-            "bytes an image: vectors, visual words and key points, as the descriptors give them",
+            *([f"{recalled} of the rows were measured before and came from the cache"] if recalled else []),
+            f"{BYTES}: vectors, visual words and key points, as the descriptors give them",
             "ms to encode: median of a query, from the file to all descriptors of the rows that share its encoders",
         ),
-        absent=tuple(_find_absent(labels, rows, missing)),
+        absent=tuple(_list_absent(labels, sorted(found), missing)),
         ranked=True,
     )
 
 
 class _Memory:
-    """What was measured before, where there is a cache and no ranking has to be recorded."""
+    """Results measured before, if there is a cache and rankings need not be recorded."""
 
     def __init__(
         self, variants: Sequence[Recipe], dataset: Dataset, cache: FeatureCache | None, by: str, extras: Extras
@@ -101,7 +97,7 @@ class _Memory:
         self._cache = ResultCache(cache.folder / "results") if cache and not extras.record else None
         self._keys: list[str] = []
         if self._cache:
-            mark = mark_dataset(dataset)
+            mark = fingerprint_dataset(dataset)
             parts = [sorted(extras.split.items())] if extras.split is not None else []
             self._keys = [
                 make_key(recipe, mark, by, extras.strata, extras.bins, extras.map and number == 0, *parts)
@@ -111,13 +107,13 @@ class _Memory:
     def recall(self, number: int) -> tuple[RunResult, float] | None:
         return self._cache.read(self._keys[number], self._variants[number]) if self._cache else None
 
-    def keep(self, number: int, result: RunResult, bytes_an_image: float) -> None:
+    def store(self, number: int, result: RunResult, bytes_an_image: float) -> None:
         if self._cache:
             self._cache.write(self._keys[number], result, bytes_an_image)
 
 
 def group(variants: Sequence[Recipe]) -> list[list[int]]:
-    """Numbers of the variants that may share a collection, in the order of the first of each group."""
+    """Numbers of the variants that may share a collection, groups in the order of their first member."""
     groups: dict[object, list[int]] = {}
     for number, variant in enumerate(variants):
         encodings = [_encoding(branch) for branch in variant.branches]
@@ -128,7 +124,7 @@ def group(variants: Sequence[Recipe]) -> list[list[int]]:
 
 
 def join(variants: Sequence[Recipe]) -> tuple[Branch, ...]:
-    """The distinct encodings of all branches, none with a weight; a branch that a recipe has twice stays twice."""
+    """The distinct encodings of all branches, without weights; a branch that a recipe has twice stays twice."""
     joined: list[Branch] = []
     for variant in variants:
         free = list(joined)
@@ -141,28 +137,28 @@ def join(variants: Sequence[Recipe]) -> tuple[Branch, ...]:
 
 
 def weigh(variant: Recipe, branches: Sequence[Branch]) -> tuple[Recipe, frozenset[int]]:
-    """The variant over the joined branches, the others without a weight; and which of them are its own."""
+    """The variant over the joined branches, weighting only its own; and the positions of these."""
     positions: list[int] = []
     for branch in map(_encoding, variant.branches):
         positions.append(
             next(number for number, part in enumerate(branches) if part == branch and number not in positions)
         )
-    places = list(branches)
+    weighed = list(branches)
     for position, branch in zip(positions, variant.branches, strict=True):
-        places[position] = replace(branch, index=branch.index and _renumber(branch.index, positions))
-    return replace(variant, branches=tuple(places), index=_renumber(variant.index, positions)), frozenset(positions)
+        weighed[position] = replace(branch, index=branch.index and _renumber(branch.index, positions))
+    return replace(variant, branches=tuple(weighed), index=_renumber(variant.index, positions)), frozenset(positions)
 
 
 def _renumber(index: Choice, positions: Sequence[int]) -> Choice:
-    """An index that learns from another branch, which has another number among the joined ones."""
+    """The branch that an index learns from has another number among the joined branches."""
     teacher = index.settings.get("train_branch")
-    if not isinstance(teacher, int) or not 0 <= teacher < len(positions):  # whoever builds it complains
+    if not isinstance(teacher, int) or not 0 <= teacher < len(positions):  # building the index refuses it
         return index
     return replace(index, settings={**index.settings, "train_branch": positions[teacher]})
 
 
 def count_bytes(collection: Collection, branch: int) -> int:
-    """What the stored rows of a branch take, without the boxes that only show where a token lies."""
+    """Size of the stored rows of a branch, without the boxes of tokens."""
     return sum(
         array.nbytes
         for chunk in collection.descriptors(branch)
@@ -171,35 +167,38 @@ def count_bytes(collection: Collection, branch: int) -> int:
     )
 
 
-def _find_way(bench: Bench, variant: Recipe, branches: Sequence[Branch]) -> Way:
+def _make_variant(encoded: EncodedDataset, variant: Recipe, branches: Sequence[Branch]) -> SearchVariant:
     weighed, own = weigh(variant, branches)
-    return Way(variant, bench.pipeline(weighed), own)
+    return SearchVariant(variant, encoded.pipeline(weighed), own)
 
 
 def _encoding(branch: Branch) -> Branch:
-    """The branch without what does not change its rows."""
+    """The branch without the settings that do not change its rows."""
     return replace(branch, weight=0.0, index=None)
 
 
-def _row(label: str, result: RunResult, size: float) -> Row:
-    encoding = 1000 * float(np.median([query.encode_seconds for query in result.queries]))
-    facts = {"bytes an image": Fact(size, f"{size:,.0f}"), "ms to encode": Fact(encoding, f"{encoding:.0f}")}
-    return Row(label, facts, result)
+def _make_row(label: str, dataset: Dataset, result: RunResult, size: float) -> Row:
+    summary = summarise(add_positions(result, dataset))
+    encoding = 1000 * summary.encode_seconds
+    facts = {BYTES: Fact(size, f"{size:,.0f}"), "ms to encode": Fact(encoding, f"{encoding:.0f}")}
+    return Row(label, summary, facts)
 
 
-def _find_absent(labels: Sequence[str], rows: Mapping[int, Row], missing: Mapping[int, MissingExtra]) -> list[Absent]:
+def _list_absent(
+    labels: Sequence[str], measured: Sequence[int], missing: Mapping[int, MissingExtra]
+) -> list[AbsentRow]:
     return [
-        Absent(
-            labels[member],
-            sum(other < member for other in rows),
-            "; ".join(text for text in (missing[member].problem, missing[member].fix) if text),
+        AbsentRow(
+            labels[number],
+            sum(other < number for other in measured),
+            "; ".join(text for text in (missing[number].problem, missing[number].fix) if text),
         )
-        for member in sorted(missing)
+        for number in sorted(missing)
     ]
 
 
 def _refuse(error: MissingExtra, count: int) -> MissingExtra:
-    """The error where nothing is left to compare; a single row's own says it all."""
+    """The error if no row could run."""
     if count == 1:
         return error
     return type(error)(
@@ -214,5 +213,5 @@ def _shared_name(recipe: Recipe) -> str:
     return recipe.name.removesuffix(recipes.LABEL_SEPARATOR + recipes.label(recipe))
 
 
-def _say_rows(labels: Sequence[str]) -> str:
+def _name_rows(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from resight.evaluate.brightness import change_light, scale_lightness
-from resight.evaluate.strata import lightness
+from resight.evaluate.brightness import change_brightness, scale_lightness
+from resight.evaluate.properties import lightness
 from resight.types import Dataset, ImageRef, Judgement
 
 
@@ -26,7 +26,7 @@ def test_a_relit_data_set_has_other_files_and_the_same_truth(tmp_path: Path) -> 
     dataset = Dataset("made", refs, (ImageRef("q", tmp_path / "a.png"),), {"q": Judgement({"a": 1})})
     folder = tmp_path / "dark"
     folder.mkdir()
-    dark = change_light(dataset, 0.6, folder)
+    dark = change_brightness(dataset, 0.6, folder)
     assert [ref.id for ref in (*dark.database, *dark.queries)] == ["a", "b", "q"]
     assert dark.database[0].box == (0, 0, 10, 10)
     assert dark.judgements == dataset.judgements
@@ -35,4 +35,4 @@ def test_a_relit_data_set_has_other_files_and_the_same_truth(tmp_path: Path) -> 
     with Image.open(dark.database[0].path) as copy:
         assert copy.size == (30, 20)
         assert abs(float(lightness(np.array(copy)).mean()) - 30) < 0.5
-    assert change_light(dataset, 1, folder) is dataset
+    assert change_brightness(dataset, 1, folder) is dataset

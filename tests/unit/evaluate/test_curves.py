@@ -38,7 +38,7 @@ def test_what_is_no_number_of_candidates_is_refused(step: str) -> None:
 def test_only_the_reranker_and_its_candidates_change() -> None:
     chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in TWO.rerankers)
     pipeline = Pipeline((), None, chain, None, None)  # type: ignore[arg-type]
-    way = shortlist.see_candidates(TWO, pipeline, 1, 3)
+    way = shortlist.limit_candidates(TWO, pipeline, 1, 3)
     recipe, changed = way.recipe, way.pipeline
     assert recipe.rerankers == (TWO.rerankers[0], Choice("late", {"candidates": 3, "kind": "int8"}))
     assert changed.rerankers[0] is chain[0]
@@ -56,7 +56,7 @@ def test_codes_are_read_and_listed_for_the_dimensions() -> None:
 
 @pytest.mark.parametrize("step", ["pq", "pq8", "pq0x8", "pq8x5", "int4", "PQ8x8", ""])
 def test_a_code_that_does_not_exist_is_refused(step: str) -> None:
-    with pytest.raises(InputError, match="no kind of code"):
+    with pytest.raises(InputError, match="is not a kind of code"):
         compression.read_step(step)
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from resight.errors import InputError
 from resight.evaluate.distances import find_neighbours, tabulate_distances
-from resight.evaluate.records import Record
+from resight.evaluate.evaluation import Row
+from resight.evaluate.summary import QuerySummary, Summary
 from resight.geodesy import RADIUS
 from resight.types import Dataset, ImageRef
 
@@ -23,9 +24,9 @@ def make_dataset() -> Dataset:
     return Dataset("street", database, queries, {})
 
 
-def record(**best: str) -> Record:
-    rows = [{"id": query, "best": id} for query, id in best.items()]
-    return Record("tokens", "", "street", 6, {}, {}, {}, {}, 0.0, {"per_query": rows})
+def row(**best: str) -> Row:
+    queries = tuple(QuerySummary(query, "", id, None, 0.0, 0.0, {}, None, True, {}) for query, id in best.items())
+    return Row("tokens", Summary({}, "street", 6, {}, queries))
 
 
 def test_the_nearest_images_in_metres_by_hand():
@@ -43,9 +44,9 @@ def test_the_table_has_percentiles_over_the_queries():
 
 def test_answers_are_measured_where_both_positions_are_known():
     # q was answered with c, 30 m away; r with e, right there; of s nothing is known, and neither of f.
-    table = tabulate_distances(make_dataset(), [record(q="c", r="e", s="a")])
+    table = tabulate_distances(make_dataset(), [row(q="c", r="e", s="a")])
     assert table.rows[-1] == ("answer: tokens", "2", "3.00", "7.50", "15.00", "22.50", "27.00")
-    assert tabulate_distances(make_dataset(), [record(q="f")]).rows[-1][0] == "5-NN"
+    assert tabulate_distances(make_dataset(), [row(q="f")]).rows[-1][0] == "5-NN"
 
 
 def test_a_data_set_without_positions_is_refused():

@@ -8,10 +8,11 @@ import math
 import numpy as np
 import pytest
 
+from resight.boxes import iou
 from resight.errors import BoxError, InputError, RecipeError
 from resight.evaluate import judge, judge_all
-from resight.evaluate.judge_query import measure_overlaps, narrow, split
 from resight.evaluate.metrics import build
+from resight.evaluate.protocols import apply_protocol, split_name
 from resight.types import Judgement
 
 SQUARE = (0.0, 0.0, 10.0, 10.0)
@@ -126,11 +127,11 @@ def test_bad_true_box_is_refused_and_named(box: object) -> None:
 def test_overlap_is_intersection_over_union() -> None:
     first = np.array([SQUARE, SQUARE, SQUARE, SQUARE, (3.0, 3.0, 3.0, 3.0), (3.0, 3.0, 3.0, 3.0)])
     second = np.array([SQUARE, HALF, (5.0, 5.0, 15.0, 15.0), (20.0, 20.0, 30.0, 30.0), SQUARE, (3.0, 3.0, 3.0, 3.0)])
-    assert measure_overlaps(first, second) == pytest.approx([1, 1 / 2, 25 / 175, 0, 0, 0])
+    assert iou(first, second) == pytest.approx([1, 1 / 2, 25 / 175, 0, 0, 0])
 
 
 def test_boxes_that_only_touch_do_not_overlap() -> None:
-    assert measure_overlaps(np.array([SQUARE]), np.array([(10.0, 0.0, 20.0, 10.0)])) == [0.0]
+    assert iou(np.array([SQUARE]), np.array([(10.0, 0.0, 20.0, 10.0)])) == [0.0]
 
 
 def test_many_queries_are_judged_one_at_a_time() -> None:
@@ -197,11 +198,11 @@ def test_localising_metric_takes_a_protocol() -> None:
     assert values == {"easy/locscore": 1.0, "locscore": 1 / 2}
 
 
-def test_narrowing_leaves_other_fields_and_the_argument_alone() -> None:
-    easy = narrow(GRADED, "easy")
+def test_a_protocol_leaves_other_fields_and_the_argument_alone() -> None:
+    easy = apply_protocol(GRADED, "easy")
     assert (dict(easy.grades), easy.ignored) == ({"e": 2, "f": 2, "n": 0}, {"j", "h"})
     assert GRADED.grades["h"] == 1
-    assert narrow(GRADED, None) is GRADED
+    assert apply_protocol(GRADED, None) is GRADED
 
 
 def test_convention_names_the_protocol_and_the_metric() -> None:
@@ -212,8 +213,8 @@ def test_convention_names_the_protocol_and_the_metric() -> None:
 
 
 def test_name_is_split_at_the_slash() -> None:
-    assert split("easy/ap@20") == ("easy", "ap@20")
-    assert split("ap") == (None, "ap")
+    assert split_name("easy/ap@20") == ("easy", "ap@20")
+    assert split_name("ap") == (None, "ap")
 
 
 @pytest.mark.parametrize("name", ["tiny/ap", "/ap", "Easy/ap"])

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError, RecipeError
-from resight.evaluate.judge_runs import JudgedRun, Scored, compare_runs, judge_rankings, pair
+from resight.evaluate.judge_runs import JudgedRun, ScoredRanking, compare_runs, judge_rankings, pair
 from resight.evaluate.statistics.tests import bootstrap_interval
 from resight.types import Judgement
 
 TRUTH = {"p": Judgement({"a": 2, "b": 1}), "q": Judgement({"b": 2}), "none": Judgement({"a": 0})}
-RUN: list[Scored] = [
+RUN: list[ScoredRanking] = [
     ("p", ["a", "c", "b"], [0.9, 0.6, 0.3]),
     ("none", ["a", "b"], [0.8, 0.1]),
     ("stranger", ["a"], [1.0]),
@@ -71,7 +71,7 @@ def test_ignored_images_leave_the_pairs() -> None:
 def test_run_is_read_one_ranking_at_a_time() -> None:
     held: list[str] = []
 
-    def draw() -> Iterator[Scored]:
+    def draw() -> Iterator[ScoredRanking]:
         for query, ids, scores in RUN:
             held.append(query)
             yield query, ids, scores

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from resight.errors import InputError
 from resight.evaluate import judge
-from resight.evaluate.rank_positions import find_places, number_judgement
+from resight.evaluate.rank_positions import find_positions, number_judgement
 from resight.types import Judgement
 
 NAMES = ["ap", "ap_trapezoid", "easy/ap", "hard/precision_revisited@3", "recall_fraction@4"]
@@ -35,12 +35,12 @@ def test_rows_are_judged_as_names_are(order: list[int], positives: set[int], jun
 @pytest.mark.parametrize("scale", [1, 10**9])
 def test_row_that_is_ranked_twice_is_named(scale: int) -> None:
     with pytest.raises(InputError, match=f"{3 * scale} at ranks 2 and 4"):
-        find_places(np.array([1, 3, 2, 3]) * scale, [1])  # type: ignore[list-item]
+        find_positions(np.array([1, 3, 2, 3]) * scale, [1])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(("ranked", "judged"), [([1, 2], "1"), (["1", "2"], 1), (np.array([1, 2]), "1")])
 def test_rows_against_names_are_refused_and_never_just_not_found(ranked: object, judged: object) -> None:
-    with pytest.raises(InputError, match="do not speak of the same ids"):
+    with pytest.raises(InputError, match="use different kinds of ids"):
         judge(ranked, Judgement({judged: 1}), ["ap"])  # type: ignore[arg-type, dict-item]
 
 
@@ -50,5 +50,5 @@ def test_judged_id_without_a_row_is_named() -> None:
 
 
 def test_rows_outside_the_ranking_are_not_found() -> None:
-    assert find_places(np.array([4, 0]), [0, 4, 7, -1]) == {4: 0, 0: 1}  # type: ignore[list-item]
-    assert find_places([], ["a"]) == {}
+    assert find_positions(np.array([4, 0]), [0, 4, 7, -1]) == {4: 0, 0: 1}  # type: ignore[list-item]
+    assert find_positions([], ["a"]) == {}

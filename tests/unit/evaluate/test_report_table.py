@@ -5,17 +5,16 @@ import math
 from pathlib import Path
 
 import pytest
-from support.evaluations import make_result
+from support.evaluations import make_summary
 
 from resight.errors import InputError
 from resight.evaluate import table as tables
-from resight.evaluate.comparison import Comparison, Fact, Row, summarise_all
-from resight.evaluate.pages.charts import Dot, find_front, say_number
+from resight.evaluate.comparison import compare
+from resight.evaluate.evaluation import Evaluation, Fact, Row, single_row
+from resight.evaluate.pages.charts import Dot, find_front, format_number
 from resight.evaluate.pages.evaluation_page import render
-from resight.evaluate.pages.strata_tables import draw_sweeps, flatten
-from resight.evaluate.records import Record, parse, read_records
-from resight.evaluate.report_table import gather_data, tabulate_records
-from resight.evaluate.summary import summarise
+from resight.evaluate.strata_tables import chart_settings, flatten
+from resight.evaluate.summary_file import to_json
 from resight.types import Branch, Choice, Recipe
 
 LOW = {"recall@1": [0.0, 1.0, 0.0, 1.0], "ap": [0.2, 0.6, 0.4, 0.8]}
@@ -28,29 +27,29 @@ def recipe(name: str, k: int, data: str = "walls") -> Recipe:
 
 
 def write(path: Path, values: dict[str, object]) -> str:
-    path.write_text(tables.to_json(values), encoding="utf-8")
+    path.write_text(to_json(values), encoding="utf-8")
     return str(path)
 
 
 def single(path: Path, name: str, values: dict[str, list[float]], k: int = 8, data: str = "walls") -> str:
-    return write(path, summarise(make_result(values, recipe=recipe(name, k, data))))
+    return write(path, single_row(make_summary(values, recipe=recipe(name, k, data)), name).to_dict())
 
 
-def sweep(counts: list[int]) -> list[Record]:
+def sweep(counts: list[int]) -> Evaluation:
     rows = tuple(
         Row(
             f"k={k}",
+            make_summary({"ap": [k / 100]}, [k / 1000], recipe=recipe(f"k={k}", k)),
             {"bytes an image": Fact(100.0 * k, str(100 * k))},
-            make_result({"ap": [k / 100]}, [k / 1000], recipe=recipe(f"k={k}", k)),
         )
         for k in counts
     )
-    return parse(summarise_all(Comparison("t", "variant", rows, 0, "ap", "interval", ranked=True)))
+    return Evaluation("t", rows, metric="ap", ranked=True)
 
 
 def test_two_runs_stand_in_one_table_with_their_paired_difference(tmp_path: Path) -> None:
-    records = read_records([single(tmp_path / "a.json", "low", LOW), single(tmp_path / "b.json", "high", HIGH)])
-    table = tabulate_records(gather_data(records, "ap"))
+    files = [single(tmp_path / "a.json", "low", LOW), single(tmp_path / "b.json", "high", HIGH)]
+    table = compare(files, metric="ap").table
     assert table.columns == ("configuration", "recall@1", "ap", "ap against low", "ms a query")
     assert [row[0] for row in table.rows] == ["low", "high"]
     assert table.rows[1][3] == "+0.1000 [+0.1000, +0.1000]"  # four queries are too few for a star
@@ -59,14 +58,12 @@ def test_two_runs_stand_in_one_table_with_their_paired_difference(tmp_path: Path
 
 
 def test_many_data_sets_are_groups_of_columns_and_a_mean_follows(tmp_path: Path) -> None:
-    records = read_records(
-        [
-            f"one={single(tmp_path / 'a.json', 'x', LOW)}",
-            f"one={single(tmp_path / 'b.json', 'y', HIGH, data='roofs')}",
-            f"two={single(tmp_path / 'c.json', 'z', HIGH)}",
-        ]
-    )
-    table = tabulate_records(gather_data(records, metrics=["ap"]))
+    files = [
+        f"one={single(tmp_path / 'a.json', 'x', LOW)}",
+        f"one={single(tmp_path / 'b.json', 'y', HIGH, data='roofs')}",
+        f"two={single(tmp_path / 'c.json', 'z', HIGH)}",
+    ]
+    table = compare(files, metrics=["ap"]).table
     assert [count for _, count in table.groups] == [3, 2, 1]
     assert [row[0] for row in table.rows] == ["one", "two"]
     assert table.rows[0][-1] == "0.5500"  # (0.5 + 0.6) / 2
@@ -82,7 +79,7 @@ def test_other_queries_are_refused_by_name(tmp_path: Path) -> None:
     first = single(tmp_path / "a.json", "low", LOW)
     fewer = single(tmp_path / "b.json", "fewer", {name: values[:3] for name, values in HIGH.items()})
     with pytest.raises(InputError, match="not judged on the same queries") as refused:
-        gather_data(read_records([first, fewer]))
+        compare([first, fewer])
     assert "'q3'" in refused.value.actual
 
 
@@ -96,12 +93,12 @@ def test_files_that_are_no_evaluations_are_refused(tmp_path: Path) -> None:
         (tmp_path, "cannot read"),
     ):
         with pytest.raises(InputError, match=words):
-            read_records([str(path)])
+            compare([str(path)])
 
 
 def test_rows_of_one_label_are_told_apart_by_their_files(tmp_path: Path) -> None:
     same = [single(tmp_path / name, "same", LOW) for name in ("a.json", "b.json")]
-    assert [record.label for record in read_records(same)] == ["same (a)", "same (b)"]
+    assert [row.label for row in compare(same).rows] == ["same (a)", "same (b)"]
 
 
 def test_a_file_has_all_that_is_needed_to_repeat_and_to_trust_it(tmp_path: Path) -> None:
@@ -115,17 +112,17 @@ def test_a_file_has_all_that_is_needed_to_repeat_and_to_trust_it(tmp_path: Path)
 
 
 def test_a_number_that_alone_differs_is_drawn_against_quality() -> None:
-    (chart,) = draw_sweeps(sweep([4, 8, 64]), "ap")
+    (chart,) = chart_settings(sweep([4, 8, 64]).rows, "ap")
     assert (chart.title, chart.x_label, chart.ticks) == ("ap against k", "k, logarithmic", ("4", "8", "64"))
     assert chart.lines[0].values == (0.04, 0.08, 0.64)
-    assert draw_sweeps(sweep([4, 8]), "ap") == ()
+    assert chart_settings(sweep([4, 8]).rows, "ap") == ()
     assert flatten({"a": [{"k": 1}], "b": 2}) == {"a.0.k": 1, "b": 2}
 
 
 def test_the_front_is_what_nothing_cheaper_beats() -> None:
     dots = [Dot("a", 1, 0.5), Dot("b", 2, 0.4), Dot("c", 3, 0.7), Dot("d", 3, 0.6), Dot("e", 9, 0.7)]
     assert [dots[number].name for number in find_front(dots)] == ["a", "c"]
-    assert [say_number(value) for value in (0.5, 12, 1500, 2_000_000)] == ["0.5", "12", "1.5k", "2M"]
+    assert [format_number(value) for value in (0.5, 12, 1500, 2_000_000)] == ["0.5", "12", "1.5k", "2M"]
 
 
 def test_markdown_marks_and_escapes() -> None:
@@ -137,9 +134,19 @@ def test_markdown_marks_and_escapes() -> None:
 
 
 def test_the_page_has_plots_of_costs_and_hides_nothing_behind_a_server() -> None:
-    records = sweep([4, 8, 64])
-    page = render(tabulate_records(gather_data(records)), records)
+    comparison = compare([sweep([4, 8, 64])])
+    page = render(comparison.table, comparison)
     for words in ("ap against bytes an image", "ap against ms a query", "ap against k", "How it was made"):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
+
+
+def test_an_evaluation_read_from_a_file_has_the_rows_that_were_written(tmp_path: Path) -> None:
+    written = sweep([4, 8])
+    read = Evaluation.read(write(tmp_path / "a.json", written.to_dict()))
+    for before, after in zip(written.rows, read.rows, strict=True):
+        assert (after.label, after.summary) == (before.label, before.summary)
+        assert (after.median_seconds, after.source) == (before.median_seconds, "a.json")
+        assert after.facts["bytes an image"].value == before.facts["bytes an image"].value
+    assert (read.title, read.metric, read.reference) == ("t", "ap", 0)

@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 from resight.errors import StorageError
-from resight.evaluate.result_cache import ResultCache, make_key, mark_dataset
-from resight.evaluate.results import Answered, Bin, Breakdown, EmbeddingMap, JudgedQuery, Point, RunResult, Trace
+from resight.evaluate.result_cache import ResultCache, fingerprint_dataset, make_key
+from resight.evaluate.results import (
+    AnsweredImage,
+    Bin,
+    Breakdown,
+    EmbeddingMap,
+    JudgedQuery,
+    Point,
+    PositiveRanks,
+    RunResult,
+)
 from resight.types import Branch, Choice, Dataset, ImageRef, Judgement, Recipe
 
 RECIPE = Recipe("r", (Branch(Choice("sift"), Choice("vlad")),), data=Choice("manifest"), metrics=("ap",))
@@ -26,8 +35,8 @@ RESULT = RunResult(
             0.9,
             0.1,
             stages={"shortlist": 0.05},
-            trace=Trace({"a": 0, "b": None}, (3,), {"a": 0.4}, {"a": 2}),
-            answers=(Answered("a", 1, True, 0.9, (0.0, 1.0, 2.0, 3.0), None, {"vlad": 0.7}, Path("a.jpg")),),
+            positive_ranks=PositiveRanks({"a": 0, "b": None}, (3,), {"a": 0.4}, {"a": 2}),
+            answers=(AnsweredImage("a", 1, True, 0.9, (0.0, 1.0, 2.0, 3.0), None, {"vlad": 0.7}, Path("a.jpg")),),
             path=Path("q.jpg"),
             box=(1.0, 2.0, 3.0, 4.0),
         ),
@@ -107,9 +116,9 @@ def test_a_file_that_a_recipe_names_is_part_of_it(tmp_path: Path):
 
 def test_the_mark_of_a_data_set_changes_with_its_files_and_its_truth(tmp_path: Path):
     dataset = make_dataset(tmp_path)
-    marks = {mark_dataset(dataset), mark_dataset(dataset)}
-    marks.add(mark_dataset(replace(dataset, judgements={"q.jpg": Judgement({"a.jpg": 2})})))
-    marks.add(mark_dataset(replace(dataset, judgements={"q.jpg": Judgement({"a.jpg": 1}, frozenset({"b"}))})))
+    marks = {fingerprint_dataset(dataset), fingerprint_dataset(dataset)}
+    marks.add(fingerprint_dataset(replace(dataset, judgements={"q.jpg": Judgement({"a.jpg": 2})})))
+    marks.add(fingerprint_dataset(replace(dataset, judgements={"q.jpg": Judgement({"a.jpg": 1}, frozenset({"b"}))})))
     (tmp_path / "a.jpg").write_bytes(b"other")
-    marks.add(mark_dataset(dataset))
+    marks.add(fingerprint_dataset(dataset))
     assert len(marks) == 4

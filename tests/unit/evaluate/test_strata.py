@@ -8,44 +8,36 @@ import pytest
 from PIL import Image
 
 from resight.errors import InputError, ManifestError
-from resight.evaluate.results import JudgedQuery, Trace, list_answers, trace
-from resight.evaluate.strata import (
-    Property,
-    break_down,
-    check_split,
-    cut,
-    find_properties,
-    measure_brightness,
-    measure_clutter,
-    read_split,
-)
+from resight.evaluate.properties import Property, find_properties, measure_brightness, measure_clutter
+from resight.evaluate.results import JudgedQuery, PositiveRanks, find_positive_ranks, list_answers
+from resight.evaluate.strata import break_down, check_split, read_split, split_into_bins
 from resight.types import Dataset, ImageRef, Judgement, Ranking
 
 
-def judged(name: str, kept: Trace) -> JudgedQuery:
-    return JudgedQuery(name, "", {"ap": 0.0}, "", None, 0.0, trace=kept)
+def judged(name: str, kept: PositiveRanks) -> JudgedQuery:
+    return JudgedQuery(name, "", {"ap": 0.0}, "", None, 0.0, positive_ranks=kept)
 
 
 def test_bins_have_equal_counts_and_equal_values_share_a_bin() -> None:
     values = {"q": {f"p{number}": float(number) for number in range(10)}}
-    whole = cut(Property("size", "", values), 5)
+    whole = split_into_bins(Property("size", "", values), 5)
     assert whole.labels == ("0–1", "2–3", "4–5", "6–7", "8–9")
     assert whole.numbers["q"] == {f"p{number}": number // 2 for number in range(10)}
-    tied = cut(Property("size", "", {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 9.0}}), 2)
+    tied = split_into_bins(Property("size", "", {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 9.0}}), 2)
     assert (tied.labels, tied.numbers["q"]) == (("1", "9"), {"a": 0, "b": 0, "c": 0, "d": 1})
 
 
 def test_words_make_one_bin_each_and_too_many_are_refused() -> None:
-    whole = cut(Property("light", "", {"q": {"a": "night", "b": "day"}, "r": {"a": "day"}}), 5)
+    whole = split_into_bins(Property("light", "", {"q": {"a": "night", "b": "day"}, "r": {"a": "day"}}), 5)
     assert whole.labels == ("day", "night")
     assert whole.numbers == {"q": {"a": 1, "b": 0}, "r": {"a": 0}}
     with pytest.raises(InputError, match="too many values"):
-        cut(Property("id", "", {"q": {f"p{number}": f"word {number}" for number in range(30)}}), 5)
+        split_into_bins(Property("id", "", {"q": {f"p{number}": f"word {number}" for number in range(30)}}), 5)
 
 
 def test_positives_outside_a_bin_leave_the_ranking_and_queries_without_one_leave_the_bin() -> None:
     # Ranking of q: a (small), x, b (large), junk, c (large); of r: y, d (small).
-    queries = [judged("q", Trace({"a": 0, "b": 2, "c": 4}, gone=(3,))), judged("r", Trace({"d": 1}))]
+    queries = [judged("q", PositiveRanks({"a": 0, "b": 2, "c": 4}, ignored=(3,))), judged("r", PositiveRanks({"d": 1}))]
     sizes = {"q": {"a": 0.1, "b": 0.8, "c": 0.9}, "r": {"d": 0.2}}
     (part,) = break_down(queries, [Property("size", "area", sizes)], ["ap", "recall@1"], bins=2)
     small, large = part.bins
@@ -58,14 +50,14 @@ def test_positives_outside_a_bin_leave_the_ranking_and_queries_without_one_leave
 
 
 def test_a_positive_that_was_not_found_counts_and_one_without_the_property_is_in_no_bin() -> None:
-    queries = [judged("q", Trace({"a": 0, "b": None, "c": 1}))]
+    queries = [judged("q", PositiveRanks({"a": 0, "b": None, "c": 1}))]
     (part,) = break_down(queries, [Property("size", "", {"q": {"a": 0.5, "b": 0.5}})], ["ap"], bins=5)
     assert [one.values for one in part.bins] == [{"q": {"ap": 0.5}}]
     assert part.left_out == 1
 
 
 def test_overlaps_and_protocols_reach_the_bins() -> None:
-    kept = Trace({"a": 0, "b": 1}, overlaps={"a": 0.5}, marks={"a": 2})
+    kept = PositiveRanks({"a": 0, "b": 1}, overlaps={"a": 0.5}, other_grades={"a": 2})
     (part,) = break_down(
         [judged("q", kept)], [Property("x", "", {"q": {"a": 1.0, "b": 2.0}})], ["locscore", "easy/ap", "hard/ap"], 2
     )
@@ -77,10 +69,10 @@ def test_overlaps_and_protocols_reach_the_bins() -> None:
 
 def test_a_trace_keeps_places_junk_and_overlaps() -> None:
     judgement = Judgement({"a": 1, "b": 2, "no": 0}, frozenset({"junk"}), {"a": (0, 0, 10, 10), "b": (0, 0, 10, 10)})
-    kept = trace(["junk", "x", "a", "b"], judgement, {"a": (0.0, 0.0, 10.0, 5.0)})
-    assert kept == Trace({"a": 2, "b": 3}, (0,), {"a": 0.5, "b": 0.0}, {"b": 2})
+    kept = find_positive_ranks(["junk", "x", "a", "b"], judgement, {"a": (0.0, 0.0, 10.0, 5.0)})
+    assert kept == PositiveRanks({"a": 2, "b": 3}, (0,), {"a": 0.5, "b": 0.0}, {"b": 2})
     assert kept.first == 2
-    assert Trace({"a": None}).first is None
+    assert PositiveRanks({"a": None}).first is None
 
 
 def test_the_first_answers_are_kept_and_the_first_positive_with_its_rank() -> None:
@@ -132,7 +124,7 @@ def test_properties_come_from_boxes_pictures_and_attributes(dataset: Dataset) ->
     assert found["brightness"]["dark"] < 5 < 90 < found["brightness"]["bright"]
     assert found["year"] == {"dark": 1900.0, "bright": 2000.0}
     assert found["walk"] == found["query.walk"] == {"dark": "night", "bright": "night"}
-    with pytest.raises(InputError, match="knows nothing called 'colour'"):
+    with pytest.raises(InputError, match="has no property or attribute called 'colour'"):
         find_properties(dataset, ["colour"], sizes)
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resight.errors import InputError, ManifestError, ResightError
-from resight.evaluate.trec import DEPTH, Recorder, open_run, read_qrels, write_qrels, write_run
+from resight.evaluate.trec import DEPTH, RunRecorder, open_run, read_qrels, write_qrels, write_run
 from resight.types import Judgement, Recipe
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
@@ -174,25 +174,25 @@ def test_scores_of_single_precision_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_one_recipe_makes_the_file_that_is_named(tmp_path: Path) -> None:
-    recorder = Recorder()
+    recorder = RunRecorder()
     recorder.add(Recipe("walls", ()), "q1", ["b", "a"], np.array([0.75, 0.5], np.float32))
     recorder.add(Recipe("walls", ()), "q2", ["a"], np.array([0.25], np.float32))
-    place = tmp_path / "deep" / "walls.txt"
-    assert recorder.write(place) == [place]
-    assert place.read_text().splitlines()[0].split() == ["q1", "Q0", "b", "1", "0.75", "walls"]
-    assert [(query, list(ids)) for query, ids, _ in open_run(place)] == [("q1", ["b", "a"]), ("q2", ["a"])]
+    file = tmp_path / "deep" / "walls.txt"
+    assert recorder.write(file) == (file,)
+    assert file.read_text().splitlines()[0].split() == ["q1", "Q0", "b", "1", "0.75", "walls"]
+    assert [(query, list(ids)) for query, ids, _ in open_run(file)] == [("q1", ["b", "a"]), ("q2", ["a"])]
 
 
 def test_several_recipes_make_a_file_each_called_after_them(tmp_path: Path) -> None:
-    recorder = Recorder()
+    recorder = RunRecorder()
     for name in ("zoo: a k=2", "zoo: b"):
         recorder.add(Recipe(name, ()), "q", [name[5]], np.ones(1, np.float32))
-    assert recorder.write(tmp_path) == [tmp_path / "zoo_a_k_2.run", tmp_path / "zoo_b.run"]
+    assert recorder.write(tmp_path) == (tmp_path / "zoo_a_k_2.run", tmp_path / "zoo_b.run")
     assert "zoo_b" in (tmp_path / "zoo_b.run").read_text()
 
 
 def test_answers_beyond_the_depth_are_left_out(tmp_path: Path) -> None:
-    recorder = Recorder()
+    recorder = RunRecorder()
     names = [f"i{number}" for number in range(DEPTH + 5)]
     recorder.add(Recipe("long", ()), "q", names, np.linspace(1, 0, DEPTH + 5).astype(np.float32))
     (place,) = recorder.write(tmp_path / "long.run")

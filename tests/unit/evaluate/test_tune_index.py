@@ -5,8 +5,16 @@ import pytest
 from support.builders import global_rows
 
 from resight.errors import RecipeError
-from resight.evaluate.index_grid import Grid, Point, choose_index, choose_parts, find_branch, list_choices, name_choices
-from resight.evaluate.tune_index import ask_all, find_front, write_line
+from resight.evaluate.index_grid import (
+    Grid,
+    GridPoint,
+    choose_index,
+    choose_parts,
+    find_branch,
+    list_choices,
+    name_choices,
+)
+from resight.evaluate.tune_index import find_front, search_points, write_line
 from resight.types import Branch, Choice, Descriptors, Ranking, Recipe
 
 ENCODER, POOLED = Choice("efficientnet_lite"), Choice("pooled")
@@ -86,12 +94,12 @@ class Fixed:
 
 def test_quality_without_truth_is_the_share_of_the_exact_answer() -> None:
     points = [
-        Point("exact", EXACT, Fixed("q", "a", "b", "c"), 0.0),
-        Point("rough", TUNED, Fixed("a", "x", "q", "b"), 0.0),
-        Point("blind", TUNED, Fixed("x", "y", "z"), 0.0),
+        GridPoint("exact", EXACT, Fixed("q", "a", "b", "c"), 0.0),
+        GridPoint("rough", TUNED, Fixed("a", "x", "q", "b"), 0.0),
+        GridPoint("blind", TUNED, Fixed("x", "y", "z"), 0.0),
     ]
     query = global_rows(["q"], [[1, 0]])
-    judged = ask_all(points, query, "q", 2, "recall_fraction@2", turn=1)  # q itself is left out of all answers
+    judged = search_points(points, query, "q", 2, "recall_fraction@2", turn=1)  # q itself is left out of all answers
     assert [one.values["recall_fraction@2"] for one in judged] == [1.0, 0.5, 0.0]
     assert [one.best_id for one in judged] == ["a", "a", "x"]
     assert all(one.seconds >= 0 and one.query_id == "q" for one in judged)

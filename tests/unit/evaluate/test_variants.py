@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +12,9 @@ from support.evaluations import make_result
 
 from resight.errors import MissingExtra, MissingWeights, RecipeError
 from resight.evaluate import variants as compared
-from resight.evaluate.evaluate import Way, hide_branches
+from resight.evaluate.measure import SearchVariant, hide_branches
 from resight.evaluate.results import RunResult
-from resight.evaluate.variants import compare, group, join, weigh
+from resight.evaluate.variants import group, join, measure_variants, weigh
 from resight.types import Branch, Choice, Dataset, Descriptors, Query, Recipe
 
 A, B = Choice("efficientnet_lite", {"size": 64}), Choice("efficientnet_lite", {"size": 96})
@@ -94,7 +93,7 @@ class FakeCollection:
 
 
 @contextmanager
-def fake_prepare(recipe: Recipe, root: Path, **how: Any) -> Iterator[Any]:  # noqa: ARG001
+def fake_prepare(recipe: Recipe, dataset: Dataset, **how: Any) -> Iterator[Any]:  # noqa: ARG001
     for branch in recipe.branches:
         if branch.encoder.name == "gated":
             raise MissingWeights("no weights", expected="a file", actual="none", fix="ask for them")
@@ -105,16 +104,21 @@ def fake_prepare(recipe: Recipe, root: Path, **how: Any) -> Iterator[Any]:  # no
     yield SimpleNamespace(collection=FakeCollection(), pipeline=lambda _: None)
 
 
-def fake_measure(bench: Any, ways: Sequence[Way], *_: object) -> list[RunResult]:  # noqa: ARG001
+def fake_measure(encoded: Any, variants: Sequence[SearchVariant], *_: object) -> list[RunResult]:  # noqa: ARG001
     quality = {"good": 1.0, "fair": 0.5}
-    return [make_result({"ap": [quality[way.recipe.branches[0].encoder.name]]}, recipe=way.recipe) for way in ways]
+    return [
+        make_result({"ap": [quality[variant.recipe.branches[0].encoder.name]]}, recipe=variant.recipe)
+        for variant in variants
+    ]
 
 
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compared, "load_dataset", lambda _, root: Dataset(str(root), (), (), {}))
     monkeypatch.setattr(compared, "prepare", fake_prepare)
     monkeypatch.setattr(compared, "measure", fake_measure)
+
+
+DATASET = Dataset("walls", (), (), {})
 
 
 def line_up(*encoders: str) -> list[Recipe]:
@@ -126,14 +130,14 @@ def line_up(*encoders: str) -> list[Recipe]:
 
 @pytest.mark.usefixtures("faked")
 def test_rows_that_cannot_run_are_told_and_the_others_run() -> None:
-    found = compare(line_up("gated", "good", "extra", "fair", "gated"), Path())
+    found = measure_variants(line_up("gated", "good", "extra", "fair", "gated"), DATASET)
     assert [row.label for row in found.rows] == ["1 good", "3 fair"]
-    assert [(row.label, row.place, row.reason) for row in found.absent] == [
+    assert [(row.label, row.after, row.reason) for row in found.absent] == [
         ("0 gated", 0, "no weights; ask for them"),
         ("2 extra", 1, "no package"),
         ("4 gated", 2, "no weights; ask for them"),
     ]
-    assert found.against == "1 good"  # the first that ran
+    assert found.reference_label == "1 good"  # the first that ran
     assert found.title == "zoo: walls, 40 images"
     assert found.rows[0].facts["bytes an image"].value == 8
     assert found.rows[0].facts["ms to encode"].text == "500"
@@ -142,7 +146,7 @@ def test_rows_that_cannot_run_are_told_and_the_others_run() -> None:
 @pytest.mark.usefixtures("faked")
 def test_where_no_row_can_run_the_first_error_says_so() -> None:
     with pytest.raises(MissingWeights) as caught:
-        compare(line_up("gated", "extra"), Path())
+        measure_variants(line_up("gated", "extra"), DATASET)
     assert caught.value.problem == "none of 2 rows could run; the first: no weights"
     assert (caught.value.expected, caught.value.actual, caught.value.fix) == ("a file", "none", "ask for them")
 
@@ -150,18 +154,18 @@ def test_where_no_row_can_run_the_first_error_says_so() -> None:
 @pytest.mark.usefixtures("faked")
 def test_any_other_error_stops_the_comparison() -> None:
     with pytest.raises(RecipeError, match="no such setting"):
-        compare(line_up("good", "broken"), Path())
+        measure_variants(line_up("good", "broken"), DATASET)
 
 
 @pytest.mark.usefixtures("faked")
 def test_the_bar_is_told_which_rows_are_evaluated() -> None:
     told: list[str] = []
-    compare(line_up("good", "gated", "good", "fair"), Path(), tell=told.append)
+    measure_variants(line_up("good", "gated", "good", "fair"), DATASET, report=told.append)
     assert told == [
         "evaluating 0 good and 1 more, 1 of 3", "evaluating 1 gated, 2 of 3", "evaluating 3 fair, 3 of 3"
     ]  # fmt: skip
     told.clear()
-    compare(line_up("good", "good"), Path(), tell=told.append)
+    measure_variants(line_up("good", "good"), DATASET, report=told.append)
     assert told == []
 
 
@@ -169,6 +173,6 @@ def test_the_bar_is_told_which_rows_are_evaluated() -> None:
 def test_many_recipes_have_the_name_that_is_given_and_labels_of_their_own() -> None:
     one, other = line_up("good")[0], line_up("fair")[0]
     rows = [replace(one, name="a: x"), replace(other, name="b: x")]
-    found = compare(rows, Path(), name="a, b")
+    found = measure_variants(rows, DATASET, name="a, b")
     assert found.title == "a, b: walls, 40 images"
     assert [row.label for row in found.rows] == ["a: x", "b: x"]

@@ -1,21 +1,12 @@
 """`resight eval`: recipes measured on a data set with ground truth."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from resight.apps import terminal
 from resight.apps.cli.options import CACHE_SIZE, Attribution, Cache, CacheSize, Set, TilesOption, open_cache, read_tiles
-
-if TYPE_CHECKING:
-    from resight.evaluate.evaluate import Extras
-    from resight.evaluate.records import Record
-    from resight.evaluate.table import Table
-    from resight.types import Recipe
-
-NAMED = 3  # recipes to name in a title
 
 
 def evaluate(
@@ -94,171 +85,63 @@ def evaluate(
 
     Prints one table, with a row per recipe and alternative.
     """
-    from resight.apps.cli.report import list_strata, print_table, write
+    import resight
+    from resight.apps.cli.report import print_table, write
     from resight.encode.feature_cache import find_folder
-    from resight.evaluate.evaluate import Extras
-    from resight.evaluate.records import parse
-    from resight.evaluate.strata import read_split
-    from resight.evaluate.trec import DEPTH, Recorder
+    from resight.evaluate.trec import DEPTH
 
-    recorder = Recorder() if run else None
-    layer = read_tiles(tiles, attribution)
-    layers = tuple(name.strip() for name in strata.split(",") if name.strip())
+    tile_server = read_tiles(tiles, attribution)
     with terminal.progress("evaluating") as progress:
-        table, values = _measure(
+        evaluation = resight.evaluate(
             recipes,
-            encoders or [],
             data,
-            settings or [],
-            curve,
-            steps,
-            loss,
-            metric,
-            relight,
-            progress,
-            extras=Extras(
-                layers,
-                bins,
-                html is not None,
-                recorder.add if recorder else None,
-                read_split(split) if split else None,
-            ),
+            encoders=encoders or [],
+            overrides=settings or [],
+            metric=metric,
             keep=keep,
             cache=None if no_cache else open_cache(cache or find_folder(), cache_size),
             by=by,
-        )
-    records = parse(values)
-    tables = [table, *list_strata(records, metric)]
-    if distances:
-        tables.append(_measure_distances(recipes, encoders or [], data, settings or [], records))
-    for part in tables:
-        print_table(part)
-    write(tables, records, values, metric, json=json, html=html, markdown=markdown, latex=latex, tiles=layer)
-    if recorder and run:
-        for path in recorder.write(run):
-            print(f"wrote {path} (the first {DEPTH:,} answers of each query)")
-
-
-def _measure(
-    sources: Sequence[str],
-    presets: Sequence[str],
-    data: Path,
-    settings: list[str],
-    curve: str | None,
-    steps: str | None,
-    loss: float | None,
-    metric: str,
-    light: str,
-    progress: terminal.Bar,
-    extras: "Extras",
-    **how: Any,
-) -> tuple["Table", dict[str, Any]]:
-    """The table for people and the values for programs: of a curve, of many recipes, or of one."""
-    from resight import recipe as recipes
-    from resight.errors import InputError
-    from resight.evaluate import comparison, curves, summary, variants
-    from resight.evaluate.brightness import relight
-    from resight.evaluate.evaluate import load_dataset, prepare, run
-
-    if light:
-        _refuse_together(curve, how.pop("keep"))
-        relit = relight(
-            _load_one(sources, presets, settings),
-            data,
-            _read_factors(light),
-            metric=metric,
+            split=split,
+            strata=_split(strata),
+            bins=bins,
+            map=html is not None,
+            distances=distances,
+            curve=curve,
+            steps=_split(steps or ""),
+            loss=loss,
+            brightness=_read_factors(relight) if relight else None,
+            run_file=run,
             progress=progress,
-            tell=progress.restart,
-            extras=extras,
-            **how,
+            report=progress.restart,
         )
-        return comparison.tabulate(relit), comparison.summarise_all(relit)
-    if curve is not None:
-        if extras.strata or extras.split is not None:
-            raise InputError(
-                "a curve has no strata", expected="--curve, --strata or --split", fix="leave out the others"
-            )
-        chosen = [step for step in (steps or "").split(",") if step.strip()]
-        one, by = _load_one(sources, presets, settings), how.pop("by")
-        drawn = curves.build(curve, steps=chosen, loss=loss, metric=metric).draw(
-            one, lambda: prepare(one, load_dataset(one, data), progress=progress, **how), by, progress
-        )
-        return comparison.tabulate(drawn), comparison.summarise_all(drawn)
-    if steps is not None or loss is not None:
-        raise InputError(
-            "--steps and --loss belong to a curve", expected="--curve shortlist or --curve compression", fix="add it"
-        )
-    found = recipes.load_many(sources, settings, presets)
-    if len(found) > 1:
-        compared = variants.compare(
-            found,
-            data,
-            name=_name(sources, presets),
-            metric=metric,
-            progress=progress,
-            tell=progress.restart,
-            extras=extras,
-            **how,
-        )
-        return comparison.tabulate(compared), comparison.summarise_all(compared)
-    result = run(found[0], data, progress=progress, extras=extras, **how)
-    return summary.tabulate(result), summary.summarise(result)
+    comparison = resight.compare([evaluation], metric=metric)
+    tables = [evaluation.table, *comparison.strata_tables, *evaluation.more_tables]
+    for table in tables:
+        print_table(table)
+    write(
+        tables,
+        comparison,
+        evaluation=evaluation,
+        json=json,
+        html=html,
+        markdown=markdown,
+        latex=latex,
+        tiles=tile_server,
+    )
+    for file in evaluation.run_files:
+        print(f"wrote {file} (the first {DEPTH:,} of each query)")
 
 
-def _measure_distances(
-    sources: Sequence[str], presets: Sequence[str], data: Path, settings: list[str], records: Sequence["Record"]
-) -> "Table":
-    from resight import recipe as recipes
-    from resight.evaluate.distances import tabulate_distances
-    from resight.evaluate.evaluate import load_dataset
-
-    return tabulate_distances(load_dataset(recipes.load_many(sources, settings, presets)[0], data), records)
-
-
-def _load_one(sources: Sequence[str], presets: Sequence[str], settings: list[str]) -> "Recipe":
-    from resight import recipe as recipes
-    from resight.errors import InputError
-
-    if len(sources) > 1 or len(presets) > 1:
-        raise InputError(
-            "a curve shows one recipe",
-            expected="one RECIPE, and at most one --encoder",
-            actual=", ".join([*sources, *presets]),
-            fix="draw one curve per recipe",
-        )
-    return recipes.load(sources[0], settings, *presets)
-
-
-def _name(sources: Sequence[str], presets: Sequence[str]) -> str:
-    """A title for several recipes; empty for one, which has its own name."""
-
-    def list_names(names: Sequence[str]) -> str:
-        shown = [Path(name).stem if name.endswith(".toml") else name for name in names[:NAMED]]
-        return ", ".join([*shown, *([f"{len(names) - NAMED} more"] if len(names) > NAMED else [])])
-
-    if len(presets) > 1:
-        return f"{list_names(sources)} with {list_names(presets)}"
-    return list_names(sources) if len(sources) > 1 else ""
+def _split(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
 
 
 def _read_factors(words: str) -> list[float]:
     from resight.errors import InputError
 
     try:
-        return [float(word) for word in words.split(",") if word.strip()]
+        return [float(word) for word in _split(words)]
     except ValueError as error:
         raise InputError(
-            "--relight takes numbers", expected="e.g. 0.2,0.6,1.0,1.4,1.8", actual=words, fix="give a list like this"
+            "--relight takes numbers", expected="e.g. 0.2,0.6,1.0,1.4,1.8", actual=words, fix="give such a list"
         ) from error
-
-
-def _refuse_together(curve: str | None, keep: Path | None) -> None:
-    from resight.errors import InputError
-
-    if curve is not None or keep is not None:
-        raise InputError(
-            "--relight changes the images of the data set",
-            expected="neither --curve nor --keep with it",
-            actual="--curve" if curve is not None else "--keep",
-            fix="leave it out",
-        )

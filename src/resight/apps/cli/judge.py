@@ -13,7 +13,7 @@ from resight.apps.cli.options import Json
 from resight.errors import InputError
 
 if TYPE_CHECKING:
-    from resight.evaluate.judge_runs import Figure, JudgedRun
+    from resight.evaluate.judge_runs import JudgedRun, RunFigure
     from resight.evaluate.statistics.tests import Compared
     from resight.types import Judgement
 
@@ -168,7 +168,7 @@ def _print_differences(compared: Mapping[str, Sequence["Compared"]], reference: 
     print(f"  p: of each test alone → corrected for all {len(rows)} comparisons ({correction}).")
 
 
-def _format_figure(figure: "Figure") -> str:
+def _format_figure(figure: "RunFigure") -> str:
     if math.isnan(figure.value):
         return "–"
     return f"{figure.value:.4f} ±{(figure.high - figure.low) / 2:.3f}"

@@ -1,8 +1,8 @@
 """`resight report`, and the tables and files that `resight eval` and `resight tune` write too."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +10,8 @@ from resight.apps import terminal
 from resight.apps.cli.options import Attribution, TilesOption, read_tiles
 
 if TYPE_CHECKING:
-    from resight.evaluate.records import Record
+    from resight.evaluate.comparison import Comparison
+    from resight.evaluate.evaluation import Evaluation
     from resight.evaluate.table import Table
     from resight.explain.tiles import Tiles
 
@@ -41,59 +42,40 @@ def report(
 
     The table has a row per configuration and a group of columns per data set.
     """
-    from resight.evaluate.records import read_records
-    from resight.evaluate.report_table import gather_data, tabulate_records
+    import resight
 
-    layer = read_tiles(tiles, attribution)
-    records = read_records(files)
+    tile_server = read_tiles(tiles, attribution)
     shown = [name.strip() for name in metrics.split(",") if name.strip()]
-    table = tabulate_records(gather_data(records, metric, shown), title)
-    tables = [table, *list_strata(records, metric)]
-    for part in tables:
-        print_table(part)
-    write(tables, records, {}, metric, html=html, markdown=markdown, latex=latex, tiles=layer)
-
-
-def list_strata(records: Sequence["Record"], metric: str) -> list["Table"]:
-    """One table per data set and per property of the positives that the evaluation broke down by."""
-    from dataclasses import replace
-
-    from resight.evaluate.pages.strata_tables import draw_strata
-    from resight.evaluate.report_table import gather_data
-
-    if not any(record.evaluation.get("breakdowns") for record in records):
-        return []
-    data = gather_data(records, metric)
-    return [
-        replace(stratum.table, title=f"{part.name}: {stratum.table.title}") if len(data) > 1 else stratum.table
-        for part in data
-        for stratum in draw_strata(part.records, part.judged)
-    ]
+    comparison = resight.compare(files, metric=metric, metrics=shown, title=title)
+    tables = [comparison.table, *comparison.strata_tables]
+    for table in tables:
+        print_table(table)
+    write(tables, comparison, html=html, markdown=markdown, latex=latex, tiles=tile_server)
 
 
 def write(
     tables: Sequence["Table"],
-    records: Sequence["Record"],
-    values: Mapping[str, Any],
-    metric: str,
+    comparison: "Comparison",
     *,
     html: Path | None,
     markdown: Path | None,
     latex: Path | None,
+    evaluation: "Evaluation | None" = None,
     json: Path | None = None,
     tiles: "Tiles | None" = None,
 ) -> None:
-    """Writes the files whose paths are given; `values` goes into the JSON file."""
+    """Writes the files whose paths are given; the JSON file holds `evaluation`."""
     from resight.evaluate import table as texts
     from resight.evaluate.pages.evaluation_page import render
+    from resight.evaluate.summary_file import to_json
 
-    asked: tuple[tuple[Path | None, Callable[[], str]], ...] = (
-        (json, lambda: texts.to_json(values)),
-        (html, lambda: render(tables[0], records, metric, tiles=tiles)),
+    formats: tuple[tuple[Path | None, Callable[[], str]], ...] = (
+        (json, lambda: to_json(evaluation.to_dict() if evaluation else {})),
+        (html, lambda: render(tables[0], comparison, tiles=tiles)),
         (markdown, lambda: "\n".join(map(texts.to_markdown, tables))),
         (latex, lambda: "\n".join(map(texts.to_latex, tables))),
     )
-    for path, text in asked:
+    for path, text in formats:
         if path is not None:
             terminal.write_text(path, text())
             print(f"wrote {path}")

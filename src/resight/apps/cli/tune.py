@@ -10,7 +10,7 @@ from resight.apps import terminal
 from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
 
 if TYPE_CHECKING:
-    from resight.evaluate.comparison import Comparison
+    from resight.evaluate.evaluation import Evaluation
 
 
 def exactness(
@@ -119,9 +119,9 @@ def tune(
     from resight.apps.cli.report import print_table, write
     from resight.apps.cli.search import open_to_search
     from resight.encode.feature_cache import find_folder
-    from resight.evaluate import comparison, tune_index
+    from resight.evaluate import tune_index
+    from resight.evaluate.comparison import compare
     from resight.evaluate.index_grid import Grid
-    from resight.evaluate.records import parse
 
     grid = Grid(
         m=_read_numbers(m, "m"),
@@ -135,10 +135,10 @@ def tune(
         fast=fast,
     )
     _refuse_together(data, queries or (), metric, keep)
-    found: Comparison
+    evaluation: Evaluation
     with terminal.progress("tuning") as bar:
         if data is not None:
-            found = tune_index.tune(
+            evaluation = tune_index.tune(
                 recipes.load(source, settings or []),
                 data,
                 grid,
@@ -149,10 +149,10 @@ def tune(
                 keep=keep,
                 cache=open_cache(cache or find_folder(), cache_size),
                 progress=bar,
-                tell=bar.restart,
+                report=bar.restart,
             )
         else:
-            found = tune_index.tune_collection(
+            evaluation = tune_index.tune_collection(
                 open_to_search(Path(source), settings),
                 queries or (),
                 grid,
@@ -162,13 +162,20 @@ def tune(
                 seed=seed,
                 loss=loss,
                 progress=bar,
-                tell=bar.restart,
+                report=bar.restart,
             )
-    table, values = comparison.tabulate(found), comparison.summarise_all(found)
-    print_table(table)
-    write([table], parse(values), values, metric, json=json, html=html, markdown=markdown, latex=latex)
-    if values["line"]:
-        print(f"\n{values['line']}")
+    print_table(evaluation.table)
+    write(
+        [evaluation.table],
+        compare([evaluation], metric=metric),
+        evaluation=evaluation,
+        json=json,
+        html=html,
+        markdown=markdown,
+        latex=latex,
+    )
+    if evaluation.settings["line"]:
+        print(f"\n{evaluation.settings['line']}")
 
 
 def _split(words: str) -> tuple[str, ...]:

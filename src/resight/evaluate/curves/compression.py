@@ -1,32 +1,32 @@
-"""Smaller tokens: what do fewer bytes lose?
+"""Quality against the bytes of compressed tokens.
 
 In: a recipe with the index `maxsim`. Out: for each kind of code its measured size, its loss against fp32 and the time
-of the search. All answers come from the codes alone, none is corrected by kept tokens: the loss is that of the codes.
+of the search. All answers come from the codes alone, without correction by full tokens: the loss is that of the codes.
 `steps` are fp32, fp16, int8, or product quantisation as pqMxB: M parts of B bits (B = 4 or 8). Without them:
 PQ of d/2 and d/4 parts of 4 bits and of d/4 and d/8 parts of 8 bits too, where these divide d. fp32 is always measured.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from resight.collection import Collection
 from resight.collection.add import Progress
 from resight.errors import InputError, RecipeError
-from resight.evaluate.comparison import (
-    Comparison,
+from resight.evaluate.evaluation import (
+    BYTES,
+    Evaluation,
     Fact,
     Row,
-    average,
     choose_cheapest,
     choose_metric,
-    median_seconds,
-    say_milliseconds,
-    say_share,
+    format_milliseconds,
+    format_share,
 )
-from resight.evaluate.evaluate import Opening, Way, measure
-from resight.evaluate.pages.charts import Chart, Line
-from resight.evaluate.results import RunResult
+from resight.evaluate.measure import Preparation, SearchVariant, measure
+from resight.evaluate.summary import summarise
+from resight.evaluate.table import Chart, Line
 from resight.plugins import check_range
 from resight.types import Choice, Recipe
 
@@ -73,24 +73,24 @@ class Compression:
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def draw(self, recipe: Recipe, opening: Opening, by: str, progress: Progress | None = None) -> Comparison:
+    def draw(self, recipe: Recipe, prepare: Preparation, by: str, progress: Progress | None = None) -> Evaluation:
         branch = find_branch(recipe)
         metric = choose_metric(recipe, self._config.metric)
         for step in self._config.steps:
-            read_step(step)  # what cannot be read is refused before the images are encoded
-        with opening() as bench:
-            tokens, dimensions = count_tokens(bench.collection, branch)
+            read_step(step)  # refuses unreadable steps before any image is encoded
+        with prepare() as encoded:
+            tokens, dimensions = count_tokens(encoded.collection, branch)
             steps = [FULL, *(step for step in self._config.steps or list_steps(dimensions) if step != FULL)]
-            ways, sizes = [], []
+            variants, sizes = [], []
             for step in steps:
                 chosen = choose_codes(recipe, branch, read_step(step))
-                view = bench.view(chosen)
+                view = encoded.view(chosen)
                 sizes.append(Size(cast(Sized, view.searcher(branch, whole=True)).bytes_per_image, tokens))
-                ways.append(Way(chosen, view.pipeline))
-            results = measure(bench, ways, by, progress)
+                variants.append(SearchVariant(chosen, view.pipeline))
+            results = measure(encoded, variants, by, progress)
         order = sorted(range(len(steps)), key=lambda number: -sizes[number].image)
-        rows = [(steps[number], sizes[number], results[number]) for number in order]
-        return _compare(recipe, branch, rows, metric, self._config.loss)
+        rows = [Row(steps[n], summarise(results[n]), _list_facts(sizes[n], sizes[0])) for n in order]
+        return _evaluate(recipe, branch, rows, tokens, metric, self._config.loss)
 
 
 def list_steps(dimensions: int) -> list[str]:
@@ -106,7 +106,7 @@ def read_step(step: str) -> dict[str, Any]:
     parts = re.fullmatch(r"pq([1-9][0-9]*)x([48])", step)
     if parts is None:
         raise InputError(
-            f"{step!r} is no kind of code",
+            f"{step!r} is not a kind of code",
             expected="fp32, fp16, int8, or pqMxB with M parts of B = 4 or 8 bits",
             actual=step,
             fix="e.g. --steps int8,pq48x8",
@@ -123,7 +123,7 @@ def find_branch(recipe: Recipe) -> int:
     ]
     if len(found) != 1:
         raise RecipeError(
-            f"the recipe {recipe.name!r} has no tokens to draw this curve of",
+            f"the recipe {recipe.name!r} has no tokens for this curve",
             expected=f"one branch with a weight and the index {INDEX!r}",
             actual=f"{len(found)} of {len(recipe.branches)} branches",
             fix='e.g. gardens_point_tokens, or --set index=maxsim with a descriptor such as "aggregated"',
@@ -148,21 +148,19 @@ def count_tokens(collection: Collection, branch: int) -> tuple[float, int]:
     return tokens / max(images, 1), dimensions
 
 
-def _compare(
-    recipe: Recipe, branch: int, rows: list[tuple[str, Size, RunResult]], metric: str, loss: float
-) -> Comparison:
-    full = next(number for number, (step, _, _) in enumerate(rows) if step == FULL)
-    results = [result for _, _, result in rows]
-    values = [average(result, metric) for result in results]
-    chosen = choose_cheapest(values, [size.image for _, size, _ in rows], values[full], loss)
-    return Comparison(
-        title=f"{recipe.name}: {results[full].dataset}, {results[full].database:,} images, quality against bytes",
+def _evaluate(recipe: Recipe, branch: int, rows: Sequence[Row], tokens: float, metric: str, loss: float) -> Evaluation:
+    full = next(number for number, row in enumerate(rows) if row.label == FULL)
+    values = [row.summary.figures[metric].mean for row in rows]
+    chosen = choose_cheapest(values, [row.facts[BYTES].value for row in rows], values[full], loss)
+    first = rows[full].summary
+    return Evaluation(
+        title=f"{recipe.name}: {first.dataset}, {first.database:,} images, quality against bytes",
         heading="codes",
-        rows=tuple(Row(step, _facts(size, rows[full][1]), result) for step, size, result in rows),
+        rows=tuple(rows),
         reference=full,
         metric=metric,
         cells="loss",
-        notes=_notes(recipe, branch, rows[full][1].tokens),
+        notes=_list_notes(recipe, branch, tokens),
         answer=_answer(rows, full, metric, loss, chosen),
         chosen=chosen,
         charts=_draw(rows, metric, loss, full, chosen),
@@ -170,20 +168,20 @@ def _compare(
     )
 
 
-def _facts(size: Size, full: Size) -> dict[str, Fact]:
+def _list_facts(size: Size, full: Size) -> dict[str, Fact]:
     saved = full.image / size.image if size.image else 1.0
     return {
         "bytes a token": Fact(size.token, f"{size.token:.1f}"),
-        "bytes an image": Fact(size.image, f"{size.image:,.0f}"),
+        BYTES: Fact(size.image, f"{size.image:,.0f}"),
         "smaller": Fact(saved, f"{saved:.1f} ×"),
     }
 
 
-def _notes(recipe: Recipe, branch: int, tokens: float) -> tuple[str, ...]:
+def _list_notes(recipe: Recipe, branch: int, tokens: float) -> tuple[str, ...]:
     given = (recipe.branches[branch].index or recipe.index).settings
     trained = {key: given[key] for key in TRAINING if given.get(key)}
     return (
-        "bytes: measured on the packed tokens: codes, scales or error bounds, and where each image begins; without "
+        "bytes: measured on the packed tokens: codes, scales or error bounds, and the offset of each image; without "
         f"the centroids of PQ, which all images share; bytes a token are those of an image divided by its {tokens:.4g} "
         "tokens (4-bit PQ fills blocks of 32)",
         "answers come from the codes alone (exact = false)",
@@ -192,37 +190,29 @@ def _notes(recipe: Recipe, branch: int, tokens: float) -> tuple[str, ...]:
     )
 
 
-def _answer(rows: list[tuple[str, Size, RunResult]], full: int, metric: str, loss: float, chosen: int | None) -> str:
+def _answer(rows: Sequence[Row], full: int, metric: str, loss: float, chosen: int | None) -> str:
     if chosen is None:
-        return f"No code was measured that loses at most {say_share(loss)} of the {metric} of {FULL}."
-    step, size, result = rows[chosen]
-    value, whole = average(result, metric), average(rows[full][2], metric)
-    times = [say_milliseconds(median_seconds(row)) for row in (result, rows[full][2])]
+        return f"No code was measured that loses at most {format_share(loss)} of the {metric} of {FULL}."
+    pair = rows[chosen], rows[full]
+    value, whole = (row.summary.figures[metric].mean for row in pair)
+    size, full_size = (row.facts[BYTES].text for row in pair)
+    times = [format_milliseconds(row.median_seconds) for row in pair]
     return (
-        f"The smallest codes that lose at most {say_share(loss)} of the {metric} of {FULL} are {step}: {value:.4f} of "
-        f"{whole:.4f}, {size.image:,.0f} bytes an image in place of {rows[full][1].image:,.0f}, {times[0]} ms a query "
-        f"in place of {times[1]}."
+        f"The smallest codes that lose at most {format_share(loss)} of the {metric} of {FULL} are "
+        f"{rows[chosen].label}: {value:.4f} of {whole:.4f}, {size} bytes an image instead of {full_size}, "
+        f"{times[0]} ms a query instead of {times[1]}."
     )
 
 
-def _draw(
-    rows: list[tuple[str, Size, RunResult]], metric: str, loss: float, full: int, chosen: int | None
-) -> tuple[Chart, ...]:
-    places = tuple(float(number) for number in range(len(rows)))
-    ticks = tuple(step for step, _, _ in rows)
-    results = [result for _, _, result in rows]
-    quality = tuple(Line(name, tuple(average(result, name) for result in results)) for name in results[full].metrics)
-    floor = (1 - loss) * average(results[full], metric)
-    below = "codes, the largest first"
+def _draw(rows: Sequence[Row], metric: str, loss: float, full: int, chosen: int | None) -> tuple[Chart, ...]:
+    positions = tuple(float(number) for number in range(len(rows)))
+    ticks = tuple(row.label for row in rows)
+    figures = [row.summary.figures for row in rows]
+    quality = tuple(Line(name, tuple(part[name].mean for part in figures)) for name in figures[full])
+    times = Line("search", tuple(1000 * row.median_seconds for row in rows))
+    floor = (1 - loss) * figures[full][metric].mean
+    label = "codes, the largest first"
     return (
-        Chart("Quality", below, places, ticks, quality, chosen, (floor, f"{say_share(1 - loss, 0)} of {metric}")),
-        Chart(
-            "Milliseconds a query",
-            below,
-            places,
-            ticks,
-            (Line("search", tuple(1000 * median_seconds(result) for result in results)),),
-            chosen,
-            from_zero=True,
-        ),
+        Chart("Quality", label, positions, ticks, quality, chosen, (floor, f"{format_share(1 - loss, 0)} of {metric}")),
+        Chart("Milliseconds a query", label, positions, ticks, (times,), chosen, from_zero=True),
     )

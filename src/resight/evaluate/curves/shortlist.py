@@ -61,7 +61,11 @@ class Shortlist:
             variants = [limit_candidates(recipe, pipeline, position, count) for count in counts]
             results = measure(encoded, variants, by, progress)
         rows = [
-            Row(f"{count:,}", summarise(result), {"of the images": Fact(count / images, f"{100 * count / images:.3g} %")})
+            Row(
+                f"{count:,}",
+                summarise(result),
+                {"of the images": Fact(count / images, f"{100 * count / images:.3g} %")},
+            )
             for count, result in zip(counts, results, strict=True)
         ]
         return _evaluate(recipe, rows, counts, metric, self._config.loss)
@@ -115,8 +119,9 @@ def _evaluate(recipe: Recipe, rows: Sequence[Row], counts: Sequence[int], metric
     images = counts[-1]
     values = [row.summary.figures[metric].mean for row in rows]
     chosen = choose_cheapest(values, counts, values[-1], loss)
+    dataset = rows[-1].summary.dataset
     return Evaluation(
-        title=f"{recipe.name}: {rows[-1].summary.dataset}, {images:,} images, quality and time against the candidates S",
+        title=f"{recipe.name}: {dataset}, {images:,} images, quality and time against the candidates S",
         heading="S",
         rows=tuple(rows),
         reference=len(rows) - 1,

@@ -1,10 +1,10 @@
-"""Figures, one metric a module.
+"""Metrics, one per module.
 
-A metric's name is its module's name, plus "@number" where it takes one: "ap", "ap@20", "recall@10",
-"locscore@0.3". Most numbers are counts of ranks; that of locscore is a threshold on the overlap. A protocol may
-stand before it: "easy/ap_trapezoid" (protocols.py).
+A metric's name is its module's name, plus "@number" if it takes one: "ap", "ap@20", "recall@10", "locscore@0.3". Most
+numbers are counts of ranks; that of locscore is a threshold on the overlap. A protocol may precede the name:
+"easy/ap_trapezoid" (protocols.py).
 
-A Metric is a figure of one query, and a run has its mean. A RunMetric is a figure of all queries of a run at once.
+A Metric scores one query, and a run reports its mean. A RunMetric scores all queries of a run at once.
 """
 
 import re
@@ -17,38 +17,38 @@ from numpy.typing import NDArray
 
 from resight import plugins
 from resight.errors import RecipeError
-from resight.evaluate import judge_query
+from resight.evaluate.protocols import PROTOCOLS, split_name
 from resight.types import IntArray
 
 Overlaps = NDArray[np.float64]  # not float32: a threshold such as 0.7 has to mean 0.7
 
 
 class Metric(Protocol):
-    """One figure of one query, with the sentence that has to stand beside it."""
+    """One figure of one query, with the sentence that states its convention."""
 
     @property
     def convention(self) -> str: ...
 
     @property
     def localises(self) -> bool:
-        """True when the figure needs `overlaps`; it is then given only positives whose true box is known."""
+        """Whether the figure needs `overlaps`; if so, it sees only positives whose true box is known."""
         ...
 
     def score(self, ranks: IntArray, positives: int, overlaps: Overlaps | None, /) -> float:
         """The figure in 0..1.
 
-        ranks [h] int64: the ranks, from 1 and increasing, of the positives that were found, counted without ignored
-        images. positives: how many there are, found or not, at least 1. overlaps [h]: IoU of shown and true box.
+        ranks [h] int64: ranks of the positives that were found, from 1 and increasing, without ignored images.
+        positives: their number, found or not, at least 1. overlaps [h]: IoU of shown and true box.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """All that one query was compared with, ignored images taken out."""
+    """One query's ranking without ignored images."""
 
     scores: NDArray[np.float64]  # [n], not increasing
-    hits: IntArray  # [h] the places of the positives among them, from 0
+    hits: IntArray  # [h] positions of the positives, from 0
     positives: int  # found or not; may be 0
 
 
@@ -60,27 +60,27 @@ class RunMetric(Protocol):
     def convention(self) -> str: ...
 
     def score_run(self, queries: Iterable[Pairs], counts: IntArray, /) -> NDArray[np.float64]:
-        """The figure [s] for each row of counts [s, q]: how often each query is taken. NaN where it says nothing.
+        """The figure [s] for each row of counts [s, q]: how often each query is drawn. NaN if it is undefined.
 
-        `queries` is iterated more than once, so that they need not be held in memory.
+        Iterates over `queries` more than once, so that they need not fit in memory.
         """
         ...
 
 
 def build(name: str) -> Metric | RunMetric:
     """The metric called `name`, number and protocol included."""
-    protocol, metric_name = judge_query.split(name)
+    protocol, metric_name = split_name(name)
     module, at = parse(metric_name)
     metric: Metric | RunMetric = plugins.load(__name__, module, {} if at is None else {"at": at})
     if protocol is None:
         return metric
-    convention = f"{judge_query.PROTOCOLS[protocol].convention} {metric.convention}"
+    convention = f"{PROTOCOLS[protocol].convention} {metric.convention}"
     return RunUnderProtocol(metric, convention) if isinstance(metric, RunMetric) else UnderProtocol(metric, convention)
 
 
 @dataclass(frozen=True)
 class UnderProtocol:
-    """A metric that is given the positives of a protocol alone."""
+    """A metric under a protocol, with the protocol's convention before its own."""
 
     metric: Metric
     convention: str
@@ -118,12 +118,12 @@ def parse(name: str) -> tuple[str, float | None]:
 
 
 def count_within(ranks: IntArray, k: int | None) -> int:
-    """How many of the increasing ranks are within the first k; None: all."""
+    """Number of increasing ranks within the first k; None: all."""
     return len(ranks) if k is None else int(np.searchsorted(ranks, k, side="right"))
 
 
 def require_rank(metric: str, at: float | None) -> int:
-    """The number after "@" as a count of ranks, for a metric that cannot do without."""
+    """The number after "@" as a count of ranks, for a metric that requires one."""
     if at is None or at < 1 or not float(at).is_integer():
         raise RecipeError(
             f"{metric} needs a number of ranks",

@@ -18,7 +18,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # takes none; here so that "ap_trapezoid@5" is answered in words
+    at: float | None = None  # accepts no number; the field makes "ap_trapezoid@5" a clear error
 
 
 def build(config: Config) -> "TrapezoidalAveragePrecision":

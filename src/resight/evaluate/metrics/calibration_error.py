@@ -4,7 +4,7 @@
 
 over all pairs of query and image, in ten bins of equal count; calibration_error@k takes the first k ranks of each
 query alone. 0 is perfect, and lower is better. Queries without positives take part: all their pairs are wrong. Pairs of
-the same score share a bin. Scores outside 0..1 are refused. Holds the score of every pair that it takes.
+the same score share a bin. Refuses scores outside 0..1. Holds the scores of all pairs in memory.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,10 @@
-"""Average precision in which a hit counts only as far as the shown box covers the thing.
+"""Average precision in which a hit counts only as far as its shown box overlaps the object.
 
     locscore   = (1 / P) Σ_{r: rank r is a hit} Prec@r · IoU_r
     locscore@δ = (1 / P) Σ_{r: rank r is a hit} Prec@r · 1[IoU_r ≥ δ]
 
 IoU_r is the overlap of the box shown at rank r with the true box. Prec@r is counted as in `ap`: a badly
-placed hit is still a hit to those below it. Defined with Patchify.
+located hit still counts as a hit for the ranks below it. Defined with Patchify.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""Share of the first ranks that is right.
+"""Share of positives among the first ranks.
 
     precision@k = (hits within the first k ranks) / k
 
-The division is by k also where the ranking is shorter or there are fewer positives than k;
-`precision_revisited` is the form that a perfect ranking always brings to 1.
+The divisor is k even if the ranking is shorter or there are fewer positives than k;
+`precision_revisited` is the form in which a perfect ranking always scores 1.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # k, which has to be given
+    at: float | None = None  # k, required
 
 
 def build(config: Config) -> "Precision":

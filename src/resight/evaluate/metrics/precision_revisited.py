@@ -16,7 +16,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # k, which has to be given
+    at: float | None = None  # k, required
 
 
 def build(config: Config) -> "RevisitedPrecision":

@@ -2,7 +2,7 @@
 
     recall@k = 1 if any of the first k ranks is a hit, else 0
 
-The share of the positives that were found is another figure: `recall_fraction`.
+The share of the positives that are found is `recall_fraction`.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # k, which has to be given
+    at: float | None = None  # k, required
 
 
 def build(config: Config) -> "Recall":

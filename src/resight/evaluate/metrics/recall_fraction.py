@@ -1,4 +1,4 @@
-"""Share of the positives that are found early.
+"""Share of the positives found within the first ranks.
 
     recall_fraction@k = (hits within the first k ranks) / P
 
@@ -14,7 +14,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # k, which has to be given
+    at: float | None = None  # k, required
 
 
 def build(config: Config) -> "RecallFraction":

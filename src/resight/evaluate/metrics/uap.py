@@ -6,8 +6,8 @@ P counts the positives of all queries; one that is not in its ranking adds nothi
 list together, so that their order cannot matter. Queries without positives take part: their pairs are all wrong. The
 figure asks for scores that mean the same for every query, as where one threshold has to serve all of them.
 
-Only positives are kept, with how many pairs of the run lie above each: the queries are looked at one at a time, once
-for the positives' scores and once for the counts.
+Memory holds only the positives, each with the number of pairs above it: the metric reads the queries one at a time,
+once for the positives' scores and once for the counts.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ BLOCK = 32  # queries whose counts are added at once
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # takes none; here so that "uap@5" is answered in words
+    at: float | None = None  # accepts no number; the field makes "uap@5" a clear error
 
 
 def build(config: Config) -> "MicroAveragePrecision":

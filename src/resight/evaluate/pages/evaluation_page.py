@@ -1,12 +1,13 @@
-"""One HTML page of an evaluation or of many: a Table and the Records that it is about in, the text of a page out.
+"""The HTML page of an evaluation or of a report.
 
-The page stands alone: pictures are data: URIs, it asks nothing of any server, and it can be read without script; script
-adds sorting and filtering. Without records it shows the table, its charts and its notes.
+In: a Table and the Comparison of its rows. Out: the text of a page that stands alone: images are data: URIs, it loads
+nothing from any server (except map tiles, if given), and it works without script; script adds sorting and filtering.
+Without a comparison the page shows the table, its charts and its notes.
 """
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -14,14 +15,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from resight.evaluate.comparison import Comparison
+from resight.evaluate.evaluation import BYTES, Row
 from resight.evaluate.pages.charts import STYLE as CHART_STYLE
-from resight.evaluate.pages.charts import STYLE_SCATTER as SCATTER_STYLE
-from resight.evaluate.pages.charts import Dot, Scatter, draw, draw_scatter
-from resight.evaluate.pages.maps import MapView, map_all, map_query, view_map
+from resight.evaluate.pages.charts import Dot, Scatter, draw_chart, draw_scatter
+from resight.evaluate.pages.maps import EmbeddingView, draw_embedding, map_example, map_queries
 from resight.evaluate.pages.query_examples import QueryView, Thumbnails, view_query
-from resight.evaluate.pages.strata_tables import Stratum, draw_strata, draw_sweeps
-from resight.evaluate.records import Record
-from resight.evaluate.report_table import BYTES, DataColumns, gather_data
+from resight.evaluate.report_table import DataSetRows
+from resight.evaluate.strata_tables import Stratum, chart_settings
 from resight.evaluate.table import NOT_MEASURED, Mark, Table, explain_absent, split_figure
 from resight.explain.map import SCRIPT as MAP_SCRIPT
 from resight.explain.map import STYLE as MAP_STYLE
@@ -34,7 +35,7 @@ MOST_TILES = 6
 
 @dataclass(frozen=True)
 class Tile:
-    """One figure that a reader looks for first."""
+    """A headline figure."""
 
     name: str
     value: str
@@ -43,18 +44,18 @@ class Tile:
 
 @dataclass(frozen=True)
 class DataView:
-    """What the page shows of one data set."""
+    """The part of the page about one data set."""
 
     name: str
     anchor: str
     charts: list[Markup]
     strata: list[tuple[Markup, Table]]
-    shown: str  # the configuration that queries and map are of
+    shown: str  # the configuration whose queries and map are shown
     metric: str
     worst: list[QueryView]
     best: list[QueryView]
-    map: MapView | None
-    places: Markup | None
+    map: EmbeddingView | None
+    positions: Markup | None
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,14 @@ class Setup:
     facts: dict[str, str]
 
 
-def render(
-    table: Table, records: Sequence[Record] = (), metric: str = "", subtitle: str = "", tiles: Tiles | None = None
-) -> str:
-    """`metric` is that of the plots; none: the first. With `tiles`, the page asks their server for pictures."""
-    data = gather_data(records, metric) if records else []
+def render(table: Table, comparison: Comparison | None = None, subtitle: str = "", tiles: Tiles | None = None) -> str:
+    """With `tiles`, the page loads map tiles from their server."""
+    data = comparison.data if comparison else ()
+    strata = comparison.strata if comparison else ()
     thumbnails = Thumbnails()
-    views = [_view(part, number, thumbnails, not table.charts, tiles) for number, part in enumerate(data)]
+    views = [
+        _view(part, strata[number], number, thumbnails, not table.charts, tiles) for number, part in enumerate(data)
+    ]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -86,106 +88,119 @@ def render(
         table=table,
         subtitle=subtitle,
         tiles=_list_tiles(data),
-        charts=[Markup(draw(chart)) for chart in table.charts],
+        charts=[Markup(draw_chart(chart)) for chart in table.charts],
         views=views,
         absent=explain_absent(table),
         not_measured=NOT_MEASURED,
-        setups=[_describe(record) for record in records],
-        chart_style=Markup(CHART_STYLE + SCATTER_STYLE + MAP_STYLE),
+        setups=[_describe_setup(row) for row in (comparison.rows if comparison else ())],
+        chart_style=Markup(CHART_STYLE + MAP_STYLE),
         map_script=Markup(MAP_SCRIPT),
         tile_server=tiles.origin if tiles else "",
     )
 
 
-def _view(part: DataColumns, number: int, thumbnails: Thumbnails, plotted: bool, tiles: Tiles | None) -> DataView:
-    """A table that has charts of its own, as a curve has, gets no others."""
-    shown = max(part.records, key=lambda record: _sortable(record.figures[part.judged].mean))
-    examples = shown.evaluation.get("examples") or {}
-    mapped = next((record for record in [shown, *part.records] if record.evaluation.get("map")), None)
-    metric = examples.get("metric", "")
-    positions = shown.evaluation.get("positions") or {}
+def _view(
+    part: DataSetRows,
+    strata: Sequence[Stratum],
+    number: int,
+    thumbnails: Thumbnails,
+    with_plots: bool,
+    tiles: Tiles | None,
+) -> DataView:
+    """A table with charts of its own, such as a curve, gets no others."""
+    shown = _find_best(part)
+    examples = shown.summary.examples
+    mapped = next((row for row in [shown, *part.rows] if row.summary.map), None)
     worst, best = (
         [
-            view_query(values, metric, thumbnails, map_query(values, positions, f"map-{number}-{kind}-{place}", tiles))
-            for place, values in enumerate(examples.get(kind, ()))
+            view_query(
+                query,
+                examples.metric,
+                thumbnails,
+                map_example(query, shown.summary, f"map-{number}-{kind}-{position}", tiles),
+            )
+            for position, query in enumerate(queries)
         ]
-        for kind in ("worst", "best")
+        for kind, queries in (("worst", examples.worst), ("best", examples.best))
     )
     return DataView(
         part.name,
         f"data-{number}",
-        _draw_plots(part) if plotted else [],
-        [_draw_stratum(stratum) for stratum in draw_strata(part.records, part.judged)],
-        shown.label if len(part.records) > 1 else "",
-        metric,
+        _draw_plots(part) if with_plots else [],
+        [_draw_stratum(stratum) for stratum in strata],
+        shown.label if len(part.rows) > 1 else "",
+        examples.metric,
         worst,
         best,
-        None if mapped is None else view_map(mapped.evaluation["map"], mapped.label),
-        map_all(shown.evaluation, f"map-{number}", tiles),
+        draw_embedding(mapped.summary.map, mapped.label) if mapped and mapped.summary.map else None,
+        map_queries(shown.summary, f"map-{number}", tiles),
     )
 
 
+def _find_best(part: DataSetRows) -> Row:
+    return max(part.rows, key=lambda row: _sortable(row.summary.figures[part.metric].mean))
+
+
 def _draw_stratum(stratum: Stratum) -> tuple[Markup, Table]:
-    return Markup(draw(stratum.chart)), stratum.table
+    return Markup(draw_chart(stratum.chart)), stratum.table
 
 
-def _draw_plots(part: DataColumns) -> list[Markup]:
-    return [*_draw_costs(part), *(Markup(draw(chart)) for chart in draw_sweeps(part.records, part.judged))]
+def _draw_plots(part: DataSetRows) -> list[Markup]:
+    return [*_draw_costs(part), *(Markup(draw_chart(chart)) for chart in chart_settings(part.rows, part.metric))]
 
 
-def _draw_costs(part: DataColumns) -> list[Markup]:
-    """Quality against bytes and against time, where there are rows to choose from."""
-    if len(part.records) < 2:
+def _draw_costs(part: DataSetRows) -> list[Markup]:
+    """Quality against bytes and against time, if there are several rows."""
+    if len(part.rows) < 2:
         return []
     costs = (
-        ("bytes an image", [record.facts.get(BYTES, math.nan) for record in part.records]),
-        ("ms a query", [1000 * record.seconds for record in part.records]),
+        (BYTES, [row.facts[BYTES].value if BYTES in row.facts else math.nan for row in part.rows]),
+        ("ms a query", [1000 * row.median_seconds for row in part.rows]),
     )
     figures = []
     for name, values in costs:
         dots = tuple(
-            Dot(record.label, cost, record.figures[part.judged].mean)
-            for record, cost in zip(part.records, values, strict=True)
-            if cost > 0 and not math.isnan(record.figures[part.judged].mean)
+            Dot(row.label, cost, row.summary.figures[part.metric].mean)
+            for row, cost in zip(part.rows, values, strict=True)
+            if cost > 0 and not math.isnan(row.summary.figures[part.metric].mean)
         )
         if len({dot.cost for dot in dots}) > 1:
-            figures.append(Markup(draw_scatter(Scatter(f"{part.judged} against {name}", name, part.judged, dots))))
+            figures.append(Markup(draw_scatter(Scatter(f"{part.metric} against {name}", name, part.metric, dots))))
     return figures
 
 
-def _list_tiles(data: Sequence[DataColumns]) -> list[Tile]:
+def _list_tiles(data: Sequence[DataSetRows]) -> list[Tile]:
     """The figures of a single row; of many rows, the best one on each data set."""
-    if len(data) == 1 and len(data[0].records) == 1:
-        (record,) = data[0].records
+    if len(data) == 1 and len(data[0].rows) == 1:
+        (row,) = data[0].rows
         return [
             Tile(name, f"{figure.mean:.3f}", f"{figure.low:.3f} to {figure.high:.3f}")
-            for name, figure in list(record.figures.items())[:MOST_TILES]
+            for name, figure in list(row.summary.figures.items())[:MOST_TILES]
             if not math.isnan(figure.mean)
         ]
     tiles = []
     for part in data[:MOST_TILES]:
-        best = max(part.records, key=lambda record: _sortable(record.figures[part.judged].mean))
-        words = f"best {part.judged}" + (f" on {part.name}" if len(data) > 1 else "")
-        tiles.append(Tile(words, f"{best.figures[part.judged].mean:.3f}", best.label))
+        best = _find_best(part)
+        words = f"best {part.metric}" + (f" on {part.name}" if len(data) > 1 else "")
+        tiles.append(Tile(words, f"{best.summary.figures[part.metric].mean:.3f}", best.label))
     return tiles
 
 
-def _describe(record: Record) -> Setup:
-    values = record.evaluation
-    machine = values.get("machine", "")
+def _describe_setup(row: Row) -> Setup:
+    summary, made = row.summary, row.summary.provenance
     facts = {
-        "File": record.source,
-        "Made by": values.get("made_by", ""),
-        "Machine": _say_machine(machine) if isinstance(machine, dict) else str(machine),
-        "Versions": ", ".join(f"{name} {version}" for name, version in values.get("versions", {}).items()),
-        "Seeds": ", ".join(f"{name} {seed}" for name, seed in values.get("seeds", {}).items()),
-        "Indexing": f"{values['index_seconds']:.1f} s" if "index_seconds" in values else "",
+        "File": row.source,
+        "Made by": made.made_by,
+        "Machine": made.machine if isinstance(made.machine, str) else _format_machine(made.machine),
+        "Versions": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
+        "Seeds": ", ".join(f"{name} {seed}" for name, seed in made.seeds.items()),
+        "Indexing": "" if summary.index_seconds is None else f"{summary.index_seconds:.1f} s",
     }
-    recipe = json.dumps(record.recipe, indent=1, ensure_ascii=False, default=str)
-    return Setup(record.label, record.dataset, recipe, {name: text for name, text in facts.items() if text})
+    recipe = json.dumps(summary.recipe, indent=1, ensure_ascii=False, default=str)
+    return Setup(row.label, summary.dataset, recipe, {name: text for name, text in facts.items() if text})
 
 
-def _say_machine(machine: dict[str, Any]) -> str:
+def _format_machine(machine: Mapping[str, Any]) -> str:
     memory = machine.get("memory_bytes")
     parts = [
         machine.get("cpu"),
@@ -197,7 +212,7 @@ def _say_machine(machine: dict[str, Any]) -> str:
 
 
 def _mark_up(cell: str, mark: Mark | None) -> Markup:
-    """The figure with its mark; what stands beside it is quiet."""
+    """The figure with its mark, and the text beside it in small letters."""
     figure, beside = split_figure(cell)
     tag = TAGS[mark]
     marked = Markup(f"<{tag}>{{}}</{tag}>").format(figure) if tag else Markup("{}").format(figure)

@@ -1,81 +1,22 @@
-"""The queries that went best and worst: a RunResult in, plain values with ids, paths, boxes and signals out.
+"""One query of an evaluation on a page: thumbnails with boxes, ranks, and what the wrong answer had over the right one.
 
-Queries are in the order of one metric, the first that tells them apart; equal ones in the order of the rank of their
-first positive, then of their id.
-
-One query of an evaluation as a page shows it: small pictures with boxes, ranks, and why answers are as they are.
+In: an Example of a Summary. Out: a QueryView for the page's template.
 """
 
 import base64
 import io
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 
 from resight.data import image_files
 from resight.errors import ImageError
 from resight.evaluate.pages.maps import QueryMap
-from resight.evaluate.results import Answered, JudgedQuery, RunResult
+from resight.evaluate.results import AnsweredImage
+from resight.evaluate.summary import Example
 from resight.types import Box, ImageRef
-
-WORST, BEST = 6, 3
-
-
-def list_examples(result: RunResult) -> dict[str, Any]:
-    """{"metric", "worst": [query, …], "best": […]}; nothing where no query was judged."""
-    metric = _choose_metric(result)
-    known = [query for query in result.judged if not math.isnan(query.values.get(metric, math.nan)) and query.trace]
-    ordered = sorted(known, key=lambda query: (query.values[metric], -_first(query), query.query_id))
-    worst = ordered[:WORST]
-    best = [query for query in reversed(ordered) if query not in worst][:BEST]
-    return {
-        "metric": metric,
-        "worst": [_describe(query, metric) for query in worst],
-        "best": [_describe(query, metric) for query in best],
-    }
-
-
-def _choose_metric(result: RunResult) -> str:
-    """Average precision tells more queries apart than being right at rank 1 does: the metric with most values."""
-    counts = {
-        name: len(set(result.values(name))) for name in result.metrics if all(name in q.values for q in result.judged)
-    }
-    return max(counts, key=lambda name: counts[name], default="")
-
-
-def _first(query: JudgedQuery) -> float:
-    found = query.trace.first if query.trace else None
-    return math.inf if found is None else found
-
-
-def _describe(query: JudgedQuery, metric: str) -> dict[str, Any]:
-    return {
-        "id": query.query_id,
-        "path": None if query.path is None else str(query.path),
-        "box": query.box,
-        "value": query.values[metric],
-        "first_positive": query.trace.first if query.trace else None,
-        "positives": len(query.trace.places) if query.trace else 0,
-        "answers": [_describe_answer(answer) for answer in query.answers],
-    }
-
-
-def _describe_answer(answer: Answered) -> dict[str, Any]:
-    return {
-        "id": answer.id,
-        "path": None if answer.path is None else str(answer.path),
-        "rank": answer.rank,
-        "positive": answer.positive,
-        "probability": answer.probability,
-        "box": answer.box,
-        "true_box": answer.true_box,
-        "signals": {name: float(value) for name, value in answer.signals.items()},
-    }
-
 
 SIDE = 280  # of a thumbnail, in pixels
 QUALITY = 78
@@ -91,7 +32,7 @@ class Thumbnail:
 
 @dataclass(frozen=True)
 class Frame:
-    """A picture, what is known of it, and the boxes on it."""
+    """An image with its heading, signals and boxes."""
 
     name: str
     heading: str
@@ -113,43 +54,40 @@ class QueryView:
 
 @dataclass
 class Thumbnails:
-    """Each picture is read once for a page."""
+    """Reads each image once per page."""
 
-    _known: dict[str, Thumbnail | None] = field(default_factory=dict)
+    _known: dict[Path, Thumbnail | None] = field(default_factory=dict)
 
-    def find(self, path: str | None) -> Thumbnail | None:
-        """None where the file is not here, or cannot be read."""
+    def find(self, path: Path | None) -> Thumbnail | None:
+        """None if the file is missing or cannot be read."""
         if path is None:
             return None
         if path not in self._known:
-            self._known[path] = make_thumbnail(Path(path))
+            self._known[path] = make_thumbnail(path)
         return self._known[path]
 
 
-def view_query(
-    values: Mapping[str, Any], metric: str, thumbnails: Thumbnails, placed: QueryMap | None = None
-) -> QueryView:
-    """`values` as examples.py writes them."""
-    asked = Frame(values["id"], "Query", "query", thumbnails.find(values["path"]), box=_box(values["box"]))
-    answers = [_view_answer(answer, thumbnails) for answer in values["answers"]]
-    return QueryView(values["id"], f"{metric} {values['value']:.3f}", format_verdict(values), (asked, *answers), placed)
+def view_query(query: Example, metric: str, thumbnails: Thumbnails, located: QueryMap | None = None) -> QueryView:
+    itself = Frame(query.id, "Query", "query", thumbnails.find(query.path), box=query.box)
+    answers = [_view_answer(answer, thumbnails) for answer in query.answers]
+    return QueryView(query.id, f"{metric} {query.value:.3f}", describe_outcome(query), (itself, *answers), located)
 
 
-def format_verdict(values: Mapping[str, Any]) -> str:
-    """In a sentence or two, where the first positive came and what the first answer had over it."""
-    first, answers = values["first_positive"], values["answers"]
-    positives = "its positive" if values["positives"] == 1 else f"the first of {values['positives']} positives"
+def describe_outcome(query: Example) -> str:
+    """In a sentence or two, the rank of the first positive, and the signals in which the first answer beat it."""
+    first, answers = query.first_positive, query.answers
+    positives = "its positive" if query.positives == 1 else f"the first of {query.positives} positives"
     if first is None:
-        return f"None of {values['positives']} positives is in the ranking."
+        return f"None of {query.positives} positives is in the ranking."
     if first == 1:
-        return f"Right at rank 1{_say_chance(answers[0])}."
-    leader, found = answers[0], next((answer for answer in answers if answer["positive"]), None)
+        return f"Right at rank 1{_format_probability(answers[0])}."
+    leader, found = answers[0], next((answer for answer in answers if answer.positive), None)
     sentence = f"{positives[0].upper()}{positives[1:]} came at rank {first}"
     if found is None:
         return f"{sentence}."
-    differences = _compare(leader["signals"], found["signals"])
+    differences = _compare(leader.signals, found.signals)
     ahead = f" The wrong first answer had {differences}." if differences else ""
-    return f"{sentence}{_say_chance(found)}.{ahead}"
+    return f"{sentence}{_format_probability(found)}.{ahead}"
 
 
 def make_thumbnail(path: Path) -> Thumbnail | None:
@@ -165,29 +103,25 @@ def make_thumbnail(path: Path) -> Thumbnail | None:
     )
 
 
-def _view_answer(answer: Mapping[str, Any], thumbnails: Thumbnails) -> Frame:
-    right = answer["positive"]
-    facts = [] if answer["probability"] is None else [("probability", f"{answer['probability']:.2f}")]
-    facts += [(name, f"{value:.3g}") for name, value in answer["signals"].items()]
+def _view_answer(answer: AnsweredImage, thumbnails: Thumbnails) -> Frame:
+    kind = "right" if answer.positive else "wrong"
+    facts = [] if answer.probability is None else [("probability", f"{answer.probability:.2f}")]
+    facts += [(name, f"{value:.3g}") for name, value in answer.signals.items()]
     return Frame(
-        answer["id"],
-        f"Rank {answer['rank']:,}, {'right' if right else 'wrong'}",
-        "right" if right else "wrong",
-        thumbnails.find(answer["path"]),
-        _box(answer["box"]),
-        _box(answer["true_box"]),
+        answer.id,
+        f"Rank {answer.rank:,}, {kind}",
+        kind,
+        thumbnails.find(answer.path),
+        answer.box,
+        answer.true_box,
         tuple(facts),
     )
 
 
-def _say_chance(answer: Mapping[str, Any]) -> str:
-    return "" if answer["probability"] is None else f", with a probability of {answer['probability']:.2f}"
+def _format_probability(answer: AnsweredImage) -> str:
+    return "" if answer.probability is None else f", with a probability of {answer.probability:.2f}"
 
 
 def _compare(leader: Mapping[str, float], found: Mapping[str, float]) -> str:
     pairs = {name: (f"{leader[name]:.3g}", f"{found[name]:.3g}") for name in leader if name in found}
     return ", ".join(f"{name} {first} against {second}" for name, (first, second) in pairs.items() if first != second)
-
-
-def _box(sides: Sequence[float] | None) -> Box | None:
-    return None if sides is None else (sides[0], sides[1], sides[2], sides[3])

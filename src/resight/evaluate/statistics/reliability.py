@@ -1,7 +1,7 @@
-"""Scores or probabilities and what was true in, figures of how far they can be trusted out.
+"""How reliable scores and probabilities are.
 
-`auc` asks whether positives score above negatives, whatever the scale; `expected_calibration_error` and `brier`
-ask whether a probability means what it says.
+In: scores or probabilities, and the truth. Out: figures. `auc` measures whether positives score above negatives,
+whatever the scale; `expected_calibration_error` and `brier` measure how close probabilities are to frequencies.
 """
 
 import numpy as np
@@ -24,13 +24,11 @@ def expected_calibration_error(
 ) -> float:
     """Σ_b (n_b / n) · |mean probability − share of true| over bins of equal count.
 
-    Equal probabilities always share a bin (the one of their middle rank), so that the order in which they come
-    cannot change the figure; bins are then only about equal. `counts` says how often each pair is taken (once).
+    Equal probabilities always share a bin (the one of their middle rank), so that their order cannot change the
+    figure; bins are then only about equal. `counts`: how often each pair is taken (default: once).
     """
     if bins < 1:
-        raise InputError(
-            "no bins to put probabilities in", expected="bins of 1 or more", actual=str(bins), fix="use 10"
-        )
+        raise InputError("no bins for the probabilities", expected="bins of 1 or more", actual=str(bins), fix="use 10")
     forecast, outcome = _read_pairs(probabilities, truths)
     often = np.ones(len(forecast), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     _, level = np.unique(forecast, return_inverse=True)
@@ -42,7 +40,7 @@ def expected_calibration_error(
 
 
 def brier(probabilities: ArrayLike, truths: ArrayLike) -> float:
-    """Mean of (probability − truth)², truth being 0 or 1: 0 is perfect, 0.25 is what a constant 0.5 gets."""
+    """Mean of (probability − truth)², truth being 0 or 1: 0 is perfect, and a constant 0.5 gets 0.25."""
     forecast, outcome = _read_pairs(probabilities, truths)
     return float(np.square(forecast - outcome).mean())
 
@@ -80,6 +78,6 @@ def _read(name: str, values: ArrayLike) -> NDArray[np.float64]:
             f"{name} cannot be used",
             expected="a list of at least one number, none of them NaN",
             actual=f"shape {array.shape}, {int(np.isnan(array).sum())} NaN",
-            fix="leave out what has no score",
+            fix="leave out items without a score",
         )
     return array

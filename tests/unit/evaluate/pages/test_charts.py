@@ -13,12 +13,11 @@ from resight.evaluate.pages.charts import (
     RIGHT,
     TOP,
     WIDTH,
-    Chart,
-    Line,
     choose_labels,
     choose_scale,
-    draw,
+    draw_chart,
 )
+from resight.evaluate.table import Chart, Line
 
 
 def make(*values: float, **more: object) -> Chart:
@@ -26,7 +25,7 @@ def make(*values: float, **more: object) -> Chart:
     settings = {
         "title": "Quality",
         "x_label": "S",
-        "places": places,
+        "positions": places,
         "ticks": tuple(f"t{n}" for n in range(len(values))),
     }
     return Chart(**(settings | {"lines": (Line("ap", values),)} | more))  # type: ignore[arg-type]
@@ -34,11 +33,11 @@ def make(*values: float, **more: object) -> Chart:
 
 def read(chart: Chart) -> ElementTree.Element:
     """The drawing itself, which has to be well-formed."""
-    return ElementTree.fromstring(re.findall(r'<svg class="chart".*</svg>', draw(chart), re.DOTALL)[-1])
+    return ElementTree.fromstring(re.findall(r'<svg class="chart".*</svg>', draw_chart(chart), re.DOTALL)[-1])
 
 
 def places(chart: Chart) -> list[tuple[float, float]]:
-    found = re.findall(r'<g transform="translate\(([\d.]+) ([\d.]+)\)"><circle', draw(chart))
+    found = re.findall(r'<g transform="translate\(([\d.]+) ([\d.]+)\)"><circle', draw_chart(chart))
     return [(float(x), float(y)) for x, y in found]
 
 
@@ -73,17 +72,17 @@ def test_a_value_that_is_missing_leaves_a_gap() -> None:
 
 
 def test_the_marked_place_and_the_floor_are_drawn() -> None:
-    drawing = draw(make(0.2, 0.4, chosen=1, floor=(0.3, "94% of ap")))
+    drawing = draw_chart(make(0.2, 0.4, chosen=1, floor=(0.3, "94% of ap")))
     assert f'class="chosen" d="M{WIDTH - RIGHT:.1f} {TOP}V{HEIGHT - BOTTOM}"' in drawing
     assert "94% of ap" in drawing
-    assert 'class="chosen"' not in draw(make(0.2, 0.4))
+    assert 'class="chosen"' not in draw_chart(make(0.2, 0.4))
 
 
 def test_each_line_has_its_own_dashes_and_mark_and_a_key() -> None:
-    drawing = draw(make(0.1, lines=tuple(Line(name, (0.1,)) for name in "abcd")))
+    drawing = draw_chart(make(0.1, lines=tuple(Line(name, (0.1,)) for name in "abcd")))
     assert len(set(re.findall(r'stroke-dasharray="([^"]+)"', drawing))) == 4
     assert all(f"</svg>{name}</span>" in drawing for name in "abcd")
-    assert "<span>" not in draw(make(0.1))
+    assert "<span>" not in draw_chart(make(0.1))
 
 
 def test_a_point_tells_its_value() -> None:
@@ -91,7 +90,7 @@ def test_a_point_tells_its_value() -> None:
 
 
 def test_names_are_text_and_never_markup() -> None:
-    drawing = draw(make(0.1, title="<b>", x_label="<i>", ticks=("<u>",), lines=(Line("<s>", (0.1,)),)))
+    drawing = draw_chart(make(0.1, title="<b>", x_label="<i>", ticks=("<u>",), lines=(Line("<s>", (0.1,)),)))
     assert not re.search("<[bius]>", drawing)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from resight.evaluate.pages.embedding import find_neighbours, lay_out, pick_evenly, project, summarise_rows
+from resight.evaluate.embedding import find_affinities, lay_out, pick_evenly, project, summarise_rows
 from resight.types import Descriptors
 
 
@@ -32,7 +32,7 @@ def test_few_images_are_laid_out_by_their_principal_components() -> None:
 
 def test_every_row_of_the_neighbours_has_the_chosen_perplexity() -> None:
     vectors = np.random.default_rng(1).normal(size=(40, 5))
-    joint = find_neighbours(vectors, 8.0)
+    joint = find_affinities(vectors, 8.0)
     assert joint.sum() == pytest.approx(1, abs=1e-6)
     assert np.array_equal(joint, joint.T)
 

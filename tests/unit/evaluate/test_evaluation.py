@@ -5,38 +5,35 @@ import math
 from dataclasses import replace
 
 import pytest
-from support.evaluations import RECIPE, make_result
+from support.evaluations import RECIPE, make_summary
 
 from resight.errors import InputError
 from resight.evaluate import table as tables
-from resight.evaluate.comparison import (
-    Absent,
-    Comparison,
+from resight.evaluate.evaluation import (
+    AbsentRow,
+    Evaluation,
     Fact,
     Row,
-    average,
     choose_cheapest,
     choose_metric,
-    compare_pairs,
-    median_seconds,
+    find_difference,
     rank_best,
-    summarise_all,
-    tabulate,
 )
 from resight.evaluate.pages.evaluation_page import render
+from resight.evaluate.summary_file import to_json
 
-FULL = make_result({"recall@1": [1, 1, 1, 0], "ap": [1.0, 0.8, 0.6, 0.4]}, [0.004, 0.002, 0.006, 0.1])
-LESS = make_result({"recall@1": [1, 1, 0, 0], "ap": [1.0, 0.6, 0.4, 0.4]}, [0.001, 0.001, 0.001, 0.001])
+FULL = make_summary({"recall@1": [1, 1, 1, 0], "ap": [1.0, 0.8, 0.6, 0.4]}, [0.004, 0.002, 0.006, 0.1])
+LESS = make_summary({"recall@1": [1, 1, 0, 0], "ap": [1.0, 0.6, 0.4, 0.4]}, [0.001, 0.001, 0.001, 0.001])
 
 
-def compare(**more: object) -> Comparison:
-    rows = (Row("less", {"bytes": Fact(10, "10 B")}, LESS), Row("full", {"bytes": Fact(1000, "1 kB")}, FULL))
+def evaluation(**more: object) -> Evaluation:
+    rows = (Row("less", LESS, {"bytes": Fact(10, "10 B")}), Row("full", FULL, {"bytes": Fact(1000, "1 kB")}))
     settings = {"title": "t", "heading": "codes", "rows": rows, "reference": 1, "metric": "recall@1", "cells": "share"}
-    return Comparison(**(settings | more))  # type: ignore[arg-type]
+    return Evaluation(**(settings | more))  # type: ignore[arg-type]
 
 
 def test_a_row_has_its_facts_its_shares_its_difference_and_its_time() -> None:
-    table = tabulate(compare())
+    table = evaluation().table
     assert table.columns == ("codes", "bytes", "recall@1", "ap", "recall@1 against full", "ms a query")
     less, full = table.rows
     assert less[:4] == ("less", "10 B", "0.5000 (66.7 %)", "0.6000 (85.7 %)")  # (1+.6+.4+.4)/4 of (1+.8+.6+.4)/4
@@ -46,20 +43,20 @@ def test_a_row_has_its_facts_its_shares_its_difference_and_its_time() -> None:
 
 
 def test_beside_a_mean_may_stand_its_interval_or_what_was_lost() -> None:
-    assert tabulate(compare(cells="loss")).rows[0][2] == "0.5000 -0.2500"
-    assert tabulate(compare(cells="loss")).rows[1][2] == "0.7500"
-    assert "±" in tabulate(compare(cells="interval")).rows[0][2]
+    assert evaluation(cells="loss").table.rows[0][2] == "0.5000 -0.2500"
+    assert evaluation(cells="loss").table.rows[1][2] == "0.7500"
+    assert "±" in evaluation(cells="interval").table.rows[0][2]
 
 
 def test_the_notes_say_what_figures_mean() -> None:
-    notes = " | ".join(tabulate(compare(notes=("first",))).notes)
+    notes = " | ".join(evaluation(notes=("first",)).table.notes)
     assert notes.startswith("first")
     for part in ("what ap means", "pairs", "encoding a query took 500 ms", "boxes of the best took 200 ms"):
         assert part in notes
 
 
 def test_values_for_programs_hold_every_row_whole() -> None:
-    values = json.loads(tables.to_json(summarise_all(compare(chosen=0, settings={"curve": "x", "loss": 0.1}))))
+    values = json.loads(to_json(evaluation(chosen=0, settings={"curve": "x", "loss": 0.1}).to_dict()))
     assert (values["chosen"], values["reference"], values["curve"], values["loss"]) == ("less", "full", "x", 0.1)
     less = values["rows"][0]
     assert (less["label"], less["bytes"], less["rank_seconds_a_query"]) == ("less", 10, pytest.approx(0.001))
@@ -70,42 +67,42 @@ def test_values_for_programs_hold_every_row_whole() -> None:
 
 
 def test_the_page_marks_the_chosen_row_and_shows_the_answer() -> None:
-    page = render(tabulate(compare(chosen=0, answer="less <is> enough")))
+    page = render(evaluation(chosen=0, answer="less <is> enough").table)
     assert '<tr class="chosen"><th scope="row">less' in page
     assert '<p class="answer">less &lt;is&gt; enough</p>' in page
     assert page.count('class="chosen"') == 1
 
 
 def test_latex_has_a_line_for_the_head_and_for_each_row() -> None:
-    latex = tables.to_latex(tabulate(compare(answer="enough")))
+    latex = tables.to_latex(evaluation(answer="enough").table)
     assert latex.count(r"\\") == 3
     assert r"66.7 \%" in latex
     assert "% enough" in latex
 
 
 def test_a_paired_difference_knows_that_the_queries_are_the_same() -> None:
-    lower = make_result({"ap": [0.0, 0.5, 0.9]})
-    higher = make_result({"ap": [0.1, 0.6, 1.0]})
-    pair = compare_pairs(higher, lower, "ap")
-    assert [pair[key] for key in ("difference", "low", "high")] == pytest.approx([0.1, 0.1, 0.1])
+    lower = make_summary({"ap": [0.0, 0.5, 0.9]})
+    higher = make_summary({"ap": [0.1, 0.6, 1.0]})
+    pair = find_difference(higher, lower, "ap")
+    assert [pair.difference, pair.low, pair.high] == pytest.approx([0.1, 0.1, 0.1])
 
 
 def test_there_is_no_share_of_nothing() -> None:
-    nothing = make_result({"ap": [0.0, 0.0]})
-    assert compare_pairs(nothing, nothing, "ap")["share"] is None
-    rows = (Row("a", {}, nothing), Row("b", {}, nothing))
-    assert tabulate(compare(rows=rows, metric="ap")).rows[0][1] == "0.0000"
+    nothing = make_summary({"ap": [0.0, 0.0]})
+    assert find_difference(nothing, nothing, "ap").share is None
+    rows = (Row("a", nothing, {}), Row("b", nothing, {}))
+    assert evaluation(rows=rows, metric="ap").table.rows[0][1] == "0.0000"
 
 
 def test_values_that_a_metric_does_not_have_are_left_out_of_its_mean() -> None:
-    assert average(make_result({"locscore": [0.5, math.nan]}), "locscore") == 0.5
-    unknown = make_result({"locscore": [math.nan]})
-    assert math.isnan(average(unknown, "locscore"))
-    assert tabulate(compare(rows=(Row("a", {}, unknown),), reference=0, metric="locscore")).rows[0][1] == "–"
+    assert make_summary({"locscore": [0.5, math.nan]}).figures["locscore"].mean == 0.5
+    unknown = make_summary({"locscore": [math.nan]})
+    assert math.isnan(unknown.figures["locscore"].mean)
+    assert evaluation(rows=(Row("a", unknown, {}),), reference=0, metric="locscore").table.rows[0][1] == "–"
 
 
 def test_the_median_is_that_of_the_time_until_the_images_are_in_order() -> None:
-    assert median_seconds(FULL) == pytest.approx(0.005)
+    assert FULL.rank_seconds == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize(
@@ -128,17 +125,17 @@ def test_the_metric_is_the_recipes_first_or_the_one_that_is_named() -> None:
         choose_metric(RECIPE, "map")
 
 
-GOOD = make_result({"recall@1": [1, 1, 1, 0], "ap": [0.9, 0.9, 0.9, 0.5]})  # 0.75 and 0.80
-WEAK = make_result({"recall@1": [1, 0, 0, 0], "ap": [0.9, 0.9, 0.9, 0.9]})  # 0.25 and 0.90
+GOOD = make_summary({"recall@1": [1, 1, 1, 0], "ap": [0.9, 0.9, 0.9, 0.5]})  # 0.75 and 0.80
+WEAK = make_summary({"recall@1": [1, 0, 0, 0], "ap": [0.9, 0.9, 0.9, 0.9]})  # 0.25 and 0.90
 
 
-def rank(**more: object) -> Comparison:
+def rank(**more: object) -> Evaluation:
     """FULL has 0.75 and 0.70, LESS 0.50 and 0.60."""
     rows = tuple(
-        Row(label, {"bytes": Fact(10, "10 B")}, result)
-        for label, result in (("full", FULL), ("less", LESS), ("good", GOOD), ("weak", WEAK))
+        Row(label, summary, {"bytes": Fact(10, "10 B")})
+        for label, summary in (("full", FULL), ("less", LESS), ("good", GOOD), ("weak", WEAK))
     )
-    return compare(**({"rows": rows, "reference": 0, "cells": "interval", "ranked": True} | more))
+    return evaluation(**({"rows": rows, "reference": 0, "cells": "interval", "ranked": True} | more))
 
 
 @pytest.mark.parametrize(
@@ -157,42 +154,42 @@ def test_the_best_and_the_second_best_are_found_and_ties_share(values: list[floa
 
 
 def test_metrics_are_marked_and_what_a_row_costs_is_not() -> None:
-    table = tabulate(rank())
+    table = rank().table
     assert table.columns[1:4] == ("bytes", "recall@1", "ap")
     assert table.marks == {(0, 2): "best", (2, 2): "best", (1, 2): "second", (3, 3): "best", (2, 3): "second"}
-    assert tabulate(rank(ranked=False)).marks == {}
-    assert tabulate(rank(rows=(Row("full", {}, FULL),))).marks == {}  # alone, it is no better than any other
+    assert rank(ranked=False).table.marks == {}
+    assert rank(rows=(Row("full", FULL, {}),)).table.marks == {}  # alone, it is no better than any other
 
 
 def test_marks_stand_on_the_figure_alone_in_html_and_latex() -> None:
-    page, latex = render(tabulate(rank())), tables.to_latex(tabulate(rank()))
+    page, latex = render(rank().table), tables.to_latex(rank().table)
     assert page.count("<strong>0.7500</strong><small> ±") == 2
     assert "<u>0.5000</u><small> ±" in page
     assert '<p class="legend"><strong>bold</strong>' in page
     assert latex.count(r"\textbf{0.7500} $\pm$") == 2
     assert r"\underline{0.8000} $\pm$" in latex
     assert f"% {tables.LEGEND}" in latex
-    plain = render(tabulate(compare()))
+    plain = render(evaluation().table)
     assert "<strong>" not in plain
     assert 'class="legend"' not in plain
 
 
 def test_marks_stand_beside_the_values_for_programs() -> None:
-    figures = [row["evaluation"]["metrics"]["recall@1"] for row in summarise_all(rank())["rows"]]
+    figures = [row["evaluation"]["metrics"]["recall@1"] for row in rank().to_dict()["rows"]]
     assert [figure.get("best") for figure in figures] == [True, None, True, None]
     assert [figure.get("second") for figure in figures] == [None, True, None, None]
     assert figures[0]["mean"] == 0.75
 
 
 def test_rows_without_figures_stand_in_their_place_and_say_why() -> None:
-    absent = (Absent("a", 0, "no net <here>"), Absent("b", 2, "no net <here>"), Absent("c", 4, "gated"))
-    table = tabulate(rank(absent=absent, chosen=1))
+    absent = (AbsentRow("a", 0, "no net <here>"), AbsentRow("b", 2, "no net <here>"), AbsentRow("c", 4, "gated"))
+    table = rank(absent=absent, chosen=1).table
     assert [row[0] for row in table.rows] == ["a", "full", "less", "b", "good", "weak", "c"]
     assert table.rows[3] == ("b", "–", "–", "–", "–", "–")
     assert table.marks[1, 2] == "best"  # it has moved with its row
     assert table.chosen == 2
     assert tables.explain_absent(table) == ["a; b: no net <here>", "c: gated"]
-    values = json.loads(tables.to_json(summarise_all(rank(absent=absent))))
+    values = json.loads(to_json(rank(absent=absent).to_dict()))
     assert values["missing"] == {"a": "no net <here>", "b": "no net <here>", "c": "gated"}
     assert [row["label"] for row in values["rows"]] == ["full", "less", "good", "weak"]
     page = render(table)
@@ -207,7 +204,7 @@ def test_rows_that_lack_the_same_share_its_words() -> None:
         "a: no net",
         "b; d: no x",
         "c: no y",
-        "what to do about these 2: get it",
+        "to fix these 2: get it",
         "e: gated; ask",
     ]
 
@@ -218,9 +215,9 @@ def test_latex_shows_every_letter_of_a_label() -> None:
 
 
 def test_the_time_to_encode_is_told_once_where_all_rows_share_it() -> None:
-    def note(comparison: Comparison) -> str:
-        return next(note for note in tabulate(comparison).notes if note.startswith("ms a query"))
+    def note(found: Evaluation) -> str:
+        return next(note for note in found.table.notes if note.startswith("ms a query"))
 
     assert "encoding a query took 500 ms, once for all rows" in note(rank())
     slow = replace(GOOD, queries=tuple(replace(query, encode_seconds=3.0) for query in GOOD.queries))
-    assert "500 ms" not in note(rank(rows=(Row("full", {}, FULL), Row("slow", {}, slow))))
+    assert "500 ms" not in note(rank(rows=(Row("full", FULL, {}), Row("slow", slow, {}))))

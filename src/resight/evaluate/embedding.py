@@ -1,9 +1,10 @@
-"""A map of the images as a branch sees them: stored descriptors and encoded queries in, points on a plane out.
+"""A map of the images as a branch sees them.
 
-An image with many rows is where the mean of its normalised rows is; one of visual words, where the square roots of its
-counts of words are. Up to MOST images and queries are taken, evenly. They are laid out by t-SNE (van der Maaten and
-Hinton, 2008: Gaussian neighbours of a chosen perplexity in the space, Student's t on the plane, gradient descent with
-momentum) from a start by principal components; fewer than FEWEST images by the components alone.
+In: stored descriptors and encoded queries. Out: an EmbeddingMap, points on a plane. An image with many rows is
+represented by the mean of its normalised rows, one of visual words by the square roots of its word counts. Up to MOST
+images and queries are sampled evenly. t-SNE lays them out (van der Maaten and Hinton, 2008: Gaussian neighbours of a
+chosen perplexity in the space, Student's t on the plane, gradient descent with momentum), starting from principal
+components; fewer than FEWEST images are laid out by the components alone.
 """
 
 from collections.abc import Sequence
@@ -15,21 +16,22 @@ from numpy.typing import NDArray
 from resight.collection import Collection
 from resight.evaluate.results import EmbeddingMap, Point
 from resight.types import Dataset, Descriptors, ImageRef, Query
+from resight.vectors import l2_normalise_exact
 
 MOST = 2000
-FEWEST = 12  # images that have neighbours to speak of
+FEWEST = 12  # images that t-SNE needs
 PERPLEXITY = 20.0
 STEPS = 350
 EARLY = 100  # steps in which neighbours pull harder, so that groups can pass each other
-WORDS = 4096  # columns that visual words are counted in
-DIMENSIONS = 50  # principal components that are laid out
-LABELS = ("label", "set", "place", "class", "category")  # attributes that may colour a map, the first that is there
+WORDS = 4096  # columns of the word counts
+DIMENSIONS = 50  # principal components given to t-SNE
+LABELS = ("label", "set", "place", "class", "category")  # attributes that may colour a map; the first present one does
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
 
 class MapMaker:
-    """Gathers the queries while they are searched, then draws them with the images of the database."""
+    """Collects the queries while they are searched, then draws them with the images of the database."""
 
     def __init__(self, branch: int, most: int = MOST) -> None:
         self._branch = branch
@@ -49,22 +51,22 @@ class MapMaker:
         for chunk in collection.descriptors(self._branch, [id for id in refs if id in known]):
             found += zip([refs[id] for id in chunk.ids], summarise_rows(chunk), strict=True)
         everything = [*found, *asked]
-        places, method = lay_out(np.array([vector for _, vector in everything]), np.random.default_rng(0))
+        positions, method = lay_out(np.array([vector for _, vector in everything]), np.random.default_rng(0))
         kinds = ["database"] * len(found) + ["query"] * len(asked)
         points = tuple(
             Point(ref.id, round(float(x), 4), round(float(y), 4), kind, _label(ref))
-            for (ref, _), (x, y), kind in zip(everything, places, kinds, strict=True)
+            for (ref, _), (x, y), kind in zip(everything, positions, kinds, strict=True)
         )
         return EmbeddingMap(method, points, len(dataset.database) + len(self._queries))
 
 
 def lay_out(vectors: Array, generator: np.random.Generator) -> tuple[Array, str]:
-    """Places [n, 2] in 0..1, and how they were found; vectors [n, D]."""
+    """Positions [n, 2] in 0..1, and the method; vectors [n, D]."""
     flat = project(vectors, DIMENSIONS)
     if len(vectors) < FEWEST:
         return _fit(flat[:, :2]), "the first two principal components"
     perplexity = min(PERPLEXITY, len(vectors) / 4)
-    return _fit(spread(flat, perplexity, generator)), f"t-SNE, perplexity {perplexity:g}, {STEPS} steps, seed 0"
+    return _fit(run_tsne(flat, perplexity, generator)), f"t-SNE, perplexity {perplexity:g}, {STEPS} steps, seed 0"
 
 
 def project(vectors: Array, dimensions: int) -> Array:
@@ -76,27 +78,27 @@ def project(vectors: Array, dimensions: int) -> Array:
     return np.pad(parts, ((0, 0), (0, max(0, 2 - parts.shape[1]))))
 
 
-def spread(vectors: Array, perplexity: float, generator: np.random.Generator) -> Array:
-    """Places [n, 2] by t-SNE."""
-    joint = find_neighbours(vectors, perplexity).astype(np.float32)
-    places = (vectors[:, :2] / max(float(vectors[:, 0].std()), 1e-12) * 1e-2).astype(np.float32)
-    places += generator.normal(scale=1e-4, size=places.shape).astype(np.float32)
+def run_tsne(vectors: Array, perplexity: float, generator: np.random.Generator) -> Array:
+    """Positions [n, 2] by t-SNE."""
+    joint = find_affinities(vectors, perplexity).astype(np.float32)
+    positions = (vectors[:, :2] / max(float(vectors[:, 0].std()), 1e-12) * 1e-2).astype(np.float32)
+    positions += generator.normal(scale=1e-4, size=positions.shape).astype(np.float32)
     rate = max(len(vectors) / 12 / 4, 20.0)
-    move = np.zeros_like(places)
-    gains = np.ones_like(places)
+    move = np.zeros_like(positions)
+    gains = np.ones_like(positions)
     for step in range(STEPS):
-        kernel = 1 / (1 + _squares(places))
+        kernel = 1 / (1 + _squares(positions))
         np.fill_diagonal(kernel, 0)
         pull = (joint * (12.0 if step < EARLY else 1.0) - kernel / kernel.sum()) * kernel
-        slope = 4 * (pull.sum(axis=1, keepdims=True) * places - pull @ places)
+        slope = 4 * (pull.sum(axis=1, keepdims=True) * positions - pull @ positions)
         gains = np.maximum(np.where(np.sign(slope) != np.sign(move), gains + 0.2, gains * 0.8), 0.01)
         move = (0.5 if step < EARLY else 0.8) * move - rate * gains * slope
-        places = places + move
-        places -= places.mean(axis=0)
-    return np.asarray(places, np.float64)
+        positions = positions + move
+        positions -= positions.mean(axis=0)
+    return np.asarray(positions, np.float64)
 
 
-def find_neighbours(vectors: Array, perplexity: float) -> Array:
+def find_affinities(vectors: Array, perplexity: float) -> Array:
     """Joint probabilities [n, n]: each row a Gaussian whose entropy is log(perplexity), made symmetric."""
     squares = _squares(vectors)
     np.fill_diagonal(squares, np.inf)
@@ -115,14 +117,14 @@ def find_neighbours(vectors: Array, perplexity: float) -> Array:
 
 
 def summarise_rows(rows: Descriptors) -> Array:
-    """One vector an image [images, D]."""
+    """One vector per image [images, D]."""
     if rows.words is not None:
         counts = np.zeros((len(rows.ids), WORDS))
         np.add.at(counts, (rows.owners, rows.words % WORDS), 1)
-        return np.asarray(_normalise(np.sqrt(counts)))
+        return l2_normalise_exact(np.sqrt(counts))
     sums = np.zeros((len(rows.ids), rows.vectors.shape[1]))
-    np.add.at(sums, rows.owners, _normalise(rows.vectors.astype(np.float64)))
-    return _normalise(sums)
+    np.add.at(sums, rows.owners, l2_normalise_exact(rows.vectors.astype(np.float64)))
+    return l2_normalise_exact(sums)
 
 
 def pick_evenly(items: Sequence[T], most: int) -> list[T]:
@@ -140,11 +142,7 @@ def _squares(points: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.maximum(lengths[:, None] + lengths[None] - 2 * points @ points.T, 0))
 
 
-def _normalise(vectors: Array) -> Array:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))
-
-
-def _fit(places: Array) -> Array:
+def _fit(positions: Array) -> Array:
     """Into the unit square, with one scale for both axes."""
-    low, high = places.min(axis=0), places.max(axis=0)
-    return np.asarray((places - (low + high) / 2) / max(float((high - low).max()), 1e-12) + 0.5)
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    return np.asarray((positions - (low + high) / 2) / max(float((high - low).max()), 1e-12) + 0.5)
