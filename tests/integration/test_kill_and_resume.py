@@ -2,14 +2,12 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.killing import check_equal, kill_after, open_plain
 from support.scenes import draw_scene, write_jpeg, write_scenes
-
-import resight
 
 # Small batches, so that there are many moments between two commits; a line for every report of progress.
 ADD = """
@@ -23,11 +21,6 @@ photos.add(sys.argv[1], progress=lambda done, total: print(done, flush=True))
 """
 
 
-def open_plain(path: Path) -> resight.Collection:
-    """Without a network: what is killed here is the writing."""
-    return resight.open(path, "sift")
-
-
 def start_adding(folder: Path, collection: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", ADD, str(folder), str(collection)], stdout=subprocess.PIPE, text=True
@@ -35,18 +28,6 @@ def start_adding(folder: Path, collection: Path) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
-
-
-def kill_after(process: subprocess.Popen[str], lines: int, pause: float) -> int:
-    """Kill it `pause` seconds after its `lines`-th report; gives the last report that it made."""
-    assert process.stdout is not None
-    reports = [process.stdout.readline() for _ in range(lines)]
-    time.sleep(pause)
-    process.kill()
-    reports += process.stdout.readlines()
-    process.stdout.close()
-    assert process.wait() == -9, "it had finished before it was killed: the test needs more images"
-    return int(reports[-1]) if reports else 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
@@ -68,21 +49,6 @@ def test_killed_three_times_and_resumed_it_is_the_collection_that_it_would_have_
     check_equal(open_plain(killed), whole)
     query = write_jpeg(tmp_path / "query.jpg", draw_scene(33, 160, 120))
     assert open_plain(killed).search(query) == whole.search(query)
-
-
-def check_equal(first: resight.Collection, second: resight.Collection) -> None:
-    """The same ids, the same metadata, and the same bytes in every row of every branch."""
-    assert first.metadata.spaces == second.metadata.spaces
-    ids = sorted(record.id for record in second.records())
-    assert sorted(record.id for record in first.records()) == ids
-    assert list(first.records(ids)) == list(second.records(ids))
-    for branch in range(len(first.metadata.spaces)):
-        for rows, others in zip(first.descriptors(branch, ids), second.descriptors(branch, ids), strict=True):
-            assert rows.ids == others.ids
-            for part in ("vectors", "owners", "boxes", "weights", "points", "words"):
-                mine, theirs = getattr(rows, part), getattr(others, part)
-                assert (mine is None) == (theirs is None)
-                assert mine is None or (mine.dtype, mine.tobytes()) == (theirs.dtype, theirs.tobytes())
 
 
 def test_a_reader_finds_its_way_while_another_process_adds(tmp_path: Path) -> None:

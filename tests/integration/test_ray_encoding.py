@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.killing import check_equal, kill_after, open_plain
 from support.running import run
 from support.scenes import draw_scene, write_jpeg, write_scenes
-from test_kill_and_resume import check_equal, kill_after, open_plain
 
 import resight
 from resight.collection import ray_add, ray_worker

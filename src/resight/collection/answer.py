@@ -1,53 +1,20 @@
-"""Why an image was found by its tokens or its regions: which part matched which, and maps of support over both images.
+"""What a search gives back: a Ranking and what is stored of its images in, an Answer out.
 
-The pairs are those of the stored tokens, which the answer was scored by; regions have none. The maps are taken from all
-patches of both images, the answer's encoded again for the hit that is shown: a collection keeps a few dozen tokens an
-image, and a map of so few is coarse. Where images are cut, it is the region that won which is looked at, larger than
-the whole would be. Where a file is gone or has changed since, stored tokens have to do.
-
-What a search gives back: a Ranking with what is stored of its images → Answer.
+`Answer.explain` shows why an image was found. The pairs of tokens are those of the stored tokens, which scored the
+answer; a branch of regions has none. The heat maps come from all patches of both images: the explainer encodes those of
+the answer again, because a collection stores only a few dozen tokens per image, too few for a fine map. If images have
+regions, it encodes the region that won, at a larger scale than the whole image. If the file is gone or has changed, the
+stored tokens serve.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from resight.collection.attributes import read_positions
 from resight.search.locate_boxes import heat_image, heat_query, match_tokens, split
-from resight.search.position import estimate_position, list_best
+from resight.search.position import estimate_position, gather_positions, list_best
 from resight.store import ImageRecord, Reader
 from resight.types import Box, Descriptors, Evidence, Hit, PositionEstimate, Query, Ranking
-
-
-@dataclass(frozen=True)
-class TokenExplainer:
-    """Explains the answers to one query."""
-
-    query: Query
-    branch: int  # of the patches
-    store: Reader
-    look: Callable[[str, Box | None], Descriptors | None]  # the patches of a part of an image
-
-    def explain(self, evidence: Evidence) -> Evidence:
-        """The evidence with pairs and maps; as it was where one of the images has no tokens."""
-        (record,) = self.store.metadata([evidence.image_id])
-        own, stored = self._read_tokens(record)
-        tokens = match_tokens(own, stored) if own is not None and stored is not None else None
-        query, image = self.query.patches or own, self.look(record.id, evidence.region) or stored
-        closer = match_tokens(query, image) if query is not None and image is not None else None
-        if closer is None or (own is not None and tokens is None):
-            return evidence
-        heat, query_heat = heat_image(closer, record.size), heat_query(closer, self.query.size)
-        return replace(evidence, tokens=tokens, heat=heat, query_heat=query_heat)
-
-    def _read_tokens(self, record: ImageRecord) -> tuple[Descriptors | None, Descriptors | None]:
-        """The tokens of the query and the stored ones of an image; none where a branch has one vector a region."""
-        own = self.query.descriptors[self.branch]
-        if own.boxes is None:
-            return None, None
-        (stored,) = split(self.store.descriptors(self.branch, [record.id]))
-        return own, stored
-
 
 Stage = Literal["shortlist", "verified"]
 
@@ -59,15 +26,15 @@ class Answer:
     query: Query
     ranking: Ranking
     hits: tuple[Hit, ...]
-    position: PositionEstimate | None = None  # where the query was taken; None: no positions, or no probabilities
-    explainer: TokenExplainer | None = field(default=None, repr=False, compare=False)
+    position: PositionEstimate | None = None  # where the query was taken; None without positions or probabilities
+    explainer: "TokenExplainer | None" = field(default=None, repr=False, compare=False)
     stage: Stage = "verified"  # "shortlist": before reranking, without probabilities
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # id of a hit → its width and height
 
     def explain(self, hit: Hit) -> Evidence:
-        """Why this hit: the verified match, and by tokens which part matched which, with heat maps of both images.
+        """Why this hit: the verified match, the pairs of tokens, and heat maps of both images.
 
-        The maps take one run of the encoder.
+        The maps take one pass of the encoder.
         """
         match = self.ranking.matches.get(hit.id)
         evidence = Evidence(
@@ -86,13 +53,13 @@ def make_answer(
     query: Query,
     ranking: Ranking,
     read: Callable[[Sequence[str]], Iterable[ImageRecord]],
-    explainer: TokenExplainer | None = None,
+    explainer: "TokenExplainer | None" = None,
     stage: Stage = "verified",
 ) -> Answer:
-    """`read` gives what is stored of images, by their ids."""
+    """`read` gives the records of images by their ids."""
     likely = list_best(ranking)  # may be more images than k
     records = {record.id: record for record in read(list({*ranking.ids, *likely}))}
-    position = estimate_position(ranking, read_positions(records[name] for name in likely))
+    position = estimate_position(ranking, gather_positions((name, records[name].attributes) for name in likely))
     sizes = {name: records[name].size for name in ranking.ids}
     return Answer(query, ranking, tuple(_list_hits(ranking, records)), position, explainer, stage, sizes)
 
@@ -110,3 +77,33 @@ def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator
             stages=ranking.signals.get(record.id, {}),
             located_by=ranking.located_by.get(record.id, ""),
         )
+
+
+@dataclass(frozen=True)
+class TokenExplainer:
+    """Explains the answers to one query."""
+
+    query: Query
+    branch: int  # of the patches
+    store: Reader
+    read_patches: Callable[[str, Box | None], Descriptors | None]  # of an image, or of a part of it
+
+    def explain(self, evidence: Evidence) -> Evidence:
+        """The evidence with pairs and maps; unchanged if one of the images has no tokens."""
+        (record,) = self.store.metadata([evidence.image_id])
+        own, stored = self._read_tokens(record)
+        tokens = match_tokens(own, stored) if own is not None and stored is not None else None
+        query, image = self.query.patches or own, self.read_patches(record.id, evidence.region) or stored
+        patches = match_tokens(query, image) if query is not None and image is not None else None
+        if patches is None or (own is not None and tokens is None):
+            return evidence
+        heat, query_heat = heat_image(patches, record.size), heat_query(patches, self.query.size)
+        return replace(evidence, tokens=tokens, heat=heat, query_heat=query_heat)
+
+    def _read_tokens(self, record: ImageRecord) -> tuple[Descriptors | None, Descriptors | None]:
+        """The tokens of the query and the stored ones of an image; None if the branch has one vector per region."""
+        own = self.query.descriptors[self.branch]
+        if own.boxes is None:
+            return None, None
+        (stored,) = split(self.store.descriptors(self.branch, [record.id]))
+        return own, stored

@@ -6,24 +6,25 @@ have changed. Values lie in columns, one per attribute, made when a filter first
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from resight.geodesy import find_number, find_position
+from resight.geodesy import find_number
 from resight.search.filters import Circle, Filter, make_column, make_position_column
-from resight.store import ImageRecord, Reader
+from resight.search.position import gather_positions
+from resight.store import Reader
 from resight.types import Attribute, Positions
 
-NAMES, VALUES = 50, 50  # told at most
+NAMES, VALUES = 50, 50  # at most in a summary
 Kind = Literal["number", "text", "boolean"]
 
 
 @dataclass(frozen=True)
 class AttributeSummary:
-    """What is known of one attribute over all images."""
+    """One attribute over all images."""
 
     name: str
     kind: Kind
@@ -43,18 +44,18 @@ class AttributeTable:
 
     @classmethod
     def read(cls, reader: Reader, before: "AttributeTable | None" = None) -> "AttributeTable":
-        """`before` is that of an earlier state of the same collection."""
+        """`before` is the table of an earlier state of the same collection."""
         stamps = reader.stamps
         old, known = (before._stamps, before._rows) if before else ({}, {})
         changed = [name for name, stamp in stamps.items() if old.get(name) != stamp]
         read = {record.id: record.attributes for record in reader.metadata(changed)}
         return cls(stamps, {name: read[name] if name in read else known[name] for name in stamps})
 
-    def choose(self, conditions: Sequence[Filter]) -> frozenset[str]:
-        """The ids of the images that meet all conditions."""
+    def filter(self, filters: Sequence[Filter]) -> frozenset[str]:
+        """The ids of the images that meet all filters."""
         keep = np.ones(len(self._rows), bool)
-        for condition in conditions:
-            keep &= self._meet(condition)
+        for one in filters:
+            keep &= self._meet(one)
         names = list(self._rows)
         return frozenset(names[row] for row in np.flatnonzero(keep))
 
@@ -65,8 +66,8 @@ class AttributeTable:
 
     def summarise(self) -> tuple[AttributeSummary, ...]:
         """At most NAMES attributes, those that most images have, each with its VALUES most common values."""
-        told: tuple[AttributeSummary, ...] = self._once("summary", lambda: summarise(list(self._rows.values())))
-        return told
+        summary: tuple[AttributeSummary, ...] = self._once("summary", lambda: summarise(list(self._rows.values())))
+        return summary
 
     def _meet(self, condition: Filter) -> Any:
         rows = self._rows.values()
@@ -89,7 +90,7 @@ def summarise(rows: Sequence[Mapping[str, Attribute]]) -> tuple[AttributeSummary
 
 
 def _summarise(name: str, held: Sequence[Attribute]) -> AttributeSummary:
-    # By type too: True and 1 are equal, and are not the same value.
+    # By type, too: True equals 1, and is another value.
     counts = Counter((type(value), value) for value in held)
     common = sorted(counts.items(), key=lambda item: (-item[1], str(item[0][1])))[:VALUES]
     values = tuple((value, count) for (_, value), count in common)
@@ -100,20 +101,3 @@ def _summarise(name: str, held: Sequence[Attribute]) -> AttributeSummary:
     if len(known) < len(held):
         return AttributeSummary(name, "text", len(held), values=values)
     return AttributeSummary(name, "number", len(held), min(known), max(known), values)
-
-
-def read_positions(records: Iterable[ImageRecord]) -> Positions:
-    return gather_positions((record.id, record.attributes) for record in records)
-
-
-def gather_positions(images: Iterable[tuple[str, Mapping[str, Attribute]]]) -> Positions:
-    """Of the images whose lat and lon are numbers that lie on the Earth; heading where a number is known."""
-    ids: list[str] = []
-    found: list[list[float]] = []
-    for name, attributes in images:
-        if (position := find_position(attributes)) is not None:
-            heading = find_number(attributes, "heading")
-            ids.append(name)
-            found.append([*position, np.nan if heading is None else heading])
-    lats, lons, headings = np.array(found, np.float64).reshape(-1, 3).T
-    return Positions(tuple(ids), lats, lons, headings)

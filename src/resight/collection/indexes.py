@@ -1,18 +1,15 @@
-"""Indexes on disk, each over the images of its own segment of a collection, and which of them serve one state of it.
+"""The indexes of a collection, under `indexes/`: opened, and built if missing.
 
-A segment knows the images that it was made from by id and content (sha256 of the file, and box). It serves every state
-that holds some of them unchanged, whoever made it and when: images that were removed or changed since are dead in it,
-and compaction, which moves images in the store, changes nothing. In: segments and a state. Out: which of them answer
-for which images (`find_share`, `cover`), and what is to be built where they do not reach (`find_gap`).
+In: an index by name, a state of the store and a branch. Out: a Searcher over the state. Everything here is derived:
+damaged or missing indexes are built again, and outdated ones removed.
 
-Indexes that a collection keeps beside its store, under `indexes/`.
-
-An index that may lie in parts (`index.Divisible`) is not built anew for every change: what was added since is a segment
-of its own, and what was removed is left out (see segments.py). Others are built over the whole of a state. Each segment
-lies in a folder named after what it was made from: branch, plug-in with settings, space, state of the store, images. It
-is built under a temporary name and renamed, so that it is whole or not there, and processes share it. All of it is
-derived: what no longer serves is removed, what is damaged or missing is made again, and where the collection may not be
-written to, indexes live in a temporary folder as long as the process.
+A *segment* is an index over some images, which it knows by id and content (sha256 of the file, and box). It serves
+every state that holds some of them unchanged: images that were removed or changed since are dead in it, and compaction,
+which moves images in the store, changes nothing. An index that can be divided (`index.Divisible`) gets a new segment
+for added images; others are built over the whole state. A segment lies in a folder named after branch, plug-in with
+settings, space, state of the store and images. It is built under a temporary name and renamed, so that it is complete
+or does not exist, and processes share it. If the collection is read-only, segments lie in a temporary folder until the
+process ends.
 
 A process that is about to open a segment which another one removes looks again; one that has opened it keeps it.
 """
@@ -41,18 +38,18 @@ from resight.store import ImageRecord, Reader
 from resight.types import Choice
 
 FILE = "segment.json"
-FEW = 512  # images that may lie outside the largest segment, or be dead in it, of a small collection
-SHARE = 10  # of a large one, the part of the whole that may
-GROWTH = 4  # a new segment takes in those that are at most so many times larger: few segments, each image moved rarely
+FEW = 512  # images of a small collection that may lie outside the largest segment, or be dead in it
+SHARE = 10  # of a large collection, the share 1 / SHARE may
+GROWTH = 4  # a new segment absorbs those at most GROWTH times larger: few segments, and images move rarely
 
 
 @dataclass(frozen=True)
 class Contents:
     """The images that a segment was made from."""
 
-    version: int  # of the state that the stamps are of
-    stamps: Mapping[str, int]  # of the store: the same one is proof enough that an image has not changed
-    prints: Mapping[str, str]  # of file and box: an image that was moved has another stamp, and the same print
+    version: int  # of the state that the stamps belong to
+    stamps: Mapping[str, int]  # of the store: the same stamp proves that an image is unchanged
+    prints: Mapping[str, str]  # hashes of file and box: an image that moved has another stamp, and the same print
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -67,11 +64,11 @@ class StoredSegment:
 
 @dataclass(frozen=True)
 class Share:
-    """What a segment answers for in one state."""
+    """The images of one state that a segment answers for."""
 
     segment: StoredSegment
     live: frozenset[str]
-    moved: frozenset[str] = frozenset()  # of those, the ones that lie elsewhere in the store by now
+    moved: frozenset[str] = frozenset()  # of these, the ones that have moved in the store
 
     @property
     def dead(self) -> int:
@@ -91,7 +88,7 @@ def find_share(segment: StoredSegment, reader: Reader) -> Share:
 
 
 def cover(shares: Iterable[Share], size: int) -> list[Share]:
-    """The shares that a state of `size` images needs, the largest first, and no image twice."""
+    """The shares that a state of `size` images needs, the largest first, each image once."""
     chosen: list[Share] = []
     for share in sorted(shares, key=lambda share: (-len(share.live), share.dead)):
         left = share.live.difference(*(other.live for other in chosen)) if chosen else share.live
@@ -101,9 +98,9 @@ def cover(shares: Iterable[Share], size: int) -> list[Share]:
 
 
 def find_gap(shares: Sequence[Share], reader: Reader, in_parts: bool) -> list[str] | None:
-    """The images of a segment that has to be built; None where nothing has to be, all of them for a whole index.
+    """The images of the segment to build: None if none is missing, and all images for a whole index.
 
-    Without `in_parts`, one segment with these images and no others has to do.
+    Without `in_parts`, one segment must hold exactly the images of the state.
     """
     size = len(reader)
     if not shares:
@@ -121,19 +118,19 @@ def find_gap(shares: Sequence[Share], reader: Reader, in_parts: bool) -> list[st
 
 
 def restamp(share: Share, reader: Reader) -> StoredSegment:
-    """The segment with the stamps of a newer state, where its images were moved: they need not be compared again."""
+    """The segment with the stamps of a newer state, so that images that moved need not be compared again."""
     segment, contents = share.segment, share.segment.contents
     if not share.moved or reader.version <= contents.version:
         return segment
     stamps = {**contents.stamps, **{name: reader.stamps[name] for name in share.moved}}
     contents = Contents(reader.version, stamps, contents.prints)
-    with contextlib.suppress(OSError):  # where it may not be written, others compare for themselves
+    with contextlib.suppress(OSError):  # read-only: every process compares for itself
         write_contents(contents, segment.folder)
     return replace(segment, contents=contents)
 
 
 def read_contents(reader: Reader, names: Sequence[str]) -> Contents:
-    """Of these images, in the order of the store where they are all of it."""
+    """The contents of a segment of these images, in the order of the store if they are all of it."""
     records = reader.metadata(None if len(names) == len(reader) else names)
     prints = {record.id: take_print(record) for record in records}
     return Contents(reader.version, {name: reader.stamps[name] for name in prints}, prints)
@@ -163,18 +160,18 @@ ATTEMPTS = 8
 
 
 class IndexCache:
-    """Of one collection; may be used from several threads, one of which builds or opens at a time."""
+    """The indexes of one collection; of several threads, one builds or opens at a time."""
 
     def __init__(self, folder: Path, spaces: Sequence[str], engine: str = LOCAL) -> None:
-        """`engine` is where searches run (engines.py); what is opened `whole` is opened here."""
+        """`engine` is where searches run (engine.py); an index that is opened `whole` runs in this process."""
         self.spaces = tuple(spaces)
         self._engine = engine
-        self._homes = [folder / "indexes"]
+        self._folders = [folder / "indexes"]
         self._opened: dict[Path, StoredSegment] = {}
         self._lock = threading.Lock()
 
     def open(self, choice: Choice, reader: Reader, branch: int, *, whole: bool = False) -> Searcher:
-        """The index of one branch at one state, `whole` in one piece; what is missing of it is made first."""
+        """The index of one branch at one state, `whole` in one piece; missing segments are built first."""
         plugin, prefix = self._find_plugin(choice if whole else self._choose_index(choice), branch)
         in_parts = not whole and isinstance(plugin, Divisible) and plugin.divisible
         known: dict[Path, Share] = {}
@@ -191,14 +188,14 @@ class IndexCache:
                     return join([Segment(share.segment.searcher, share.live, share.dead) for share in used])
                 self._build(plugin, reader, branch, gap, prefix)
         raise StorageError(
-            "the index cannot be made",
-            expected=f"a folder {self._homes[0]} that keeps what is written to it",
-            actual=f"after {ATTEMPTS} attempts it is still not there",
-            fix="see whether something else removes files there, and check the disk",
+            "the index cannot be built",
+            expected=f"a folder {self._folders[0]} that keeps the files written to it",
+            actual=f"after {ATTEMPTS} attempts it is still missing",
+            fix="check whether another program removes files there, and check the disk",
         )
 
     def merge(self, choice: Choice, reader: Reader, branch: int) -> None:
-        """Put the parts of an index together; it can be opened and searched meanwhile."""
+        """Merge the segments of an index; it can be opened and searched meanwhile."""
         plugin, prefix = self._find_plugin(self._choose_index(choice), branch)
         with self._lock:
             shares = cover(self._find_shares(plugin, prefix, reader, {}).values(), len(reader))
@@ -216,7 +213,7 @@ class IndexCache:
         return spread(choice, self._engine)
 
     def _find_plugin(self, choice: Choice, branch: int) -> tuple[Index, str]:
-        """With what the names of its segments begin with."""
+        """The plug-in, and the prefix of its segments' names."""
         recipe = json.dumps([choice.name, sorted(choice.settings.items()), self.spaces[branch]], default=str)
         prefix = f"{branch}-{choice.name}-{fingerprint(recipe, 8)}-v"
         return indexes.build(choice.name, **choice.settings), prefix
@@ -224,62 +221,62 @@ class IndexCache:
     def _find_shares(
         self, plugin: Index, prefix: str, reader: Reader, known: Mapping[Path, Share]
     ) -> dict[Path, Share]:
-        """Of the segments of an index. One that another process has removed serves its searchers on, but not new ones:
-        what is built goes with what lies on disk, and that alone is there for everybody."""
-        self._opened = {place: segment for place, segment in self._opened.items() if place.is_dir()}
+        """The shares of an index's segments on disk. A segment that another process has removed still serves its open
+        searchers, but no new ones: only segments on disk are there for every process."""
+        self._opened = {folder: segment for folder, segment in self._opened.items() if folder.is_dir()}
         tried: set[Path] = set()
-        # Again until nothing new is there: whoever removes a segment has put another in its place before.
-        while new := [place for place in self._list(prefix) if place not in self._opened and place not in tried]:
-            self._opened |= {place: found for place in new if (found := _open(plugin, place)) is not None}
+        # Again until nothing is new: a process that removes a segment has written its successor before.
+        while new := [folder for folder in self._list(prefix) if folder not in self._opened and folder not in tried]:
+            self._opened |= {folder: found for folder in new if (found := _open(plugin, folder)) is not None}
             tried.update(new)
-        mine = {place: segment for place, segment in self._opened.items() if place.name.startswith(prefix)}
-        return {place: known.get(place) or find_share(segment, reader) for place, segment in mine.items()}
+        mine = {folder: segment for folder, segment in self._opened.items() if folder.name.startswith(prefix)}
+        return {folder: known.get(folder) or find_share(segment, reader) for folder, segment in mine.items()}
 
     def _list(self, prefix: str) -> list[Path]:
-        return [place for home in self._homes for place in sorted(home.glob(f"{prefix}*"))]
+        return [folder for parent in self._folders for folder in sorted(parent.glob(f"{prefix}*"))]
 
     def _build(self, plugin: Index, reader: Reader, branch: int, names: Sequence[str], prefix: str) -> None:
         contents = read_contents(reader, names)
-        home = self._homes[-1]
-        place = home / f"{prefix}{reader.version}-{hash_contents(contents)}"
+        parent = self._folders[-1]
+        folder = parent / f"{prefix}{reader.version}-{hash_contents(contents)}"
         try:
-            _write(plugin, reader, branch, contents, place)
+            _write(plugin, reader, branch, contents, folder)
         except OSError as error:
-            if error.errno in FORBIDDEN and len(self._homes) == 1:
+            if error.errno in FORBIDDEN and len(self._folders) == 1:
                 scratch = Path(tempfile.mkdtemp(prefix="resight-index-"))
                 atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-                self._homes.append(scratch)
-                _write(plugin, reader, branch, contents, scratch / place.name)
+                self._folders.append(scratch)
+                _write(plugin, reader, branch, contents, scratch / folder.name)
                 return
             raise StorageError(
                 "cannot write the index",
-                expected=f"space and permission to write below {home}",
+                expected=f"space and permission to write below {parent}",
                 actual=str(error),
-                fix="free some space; the images themselves are stored, and the index is made again at the next search",
+                fix="free some space; the images are stored, and the next search builds the index again",
             ) from error
 
     def _keep_only(self, prefix: str, used: Sequence[Share], reader: Reader) -> None:
-        """Forget what no longer serves, and note where compaction has moved the images of the others."""
-        others = {place: segment for place, segment in self._opened.items() if not place.name.startswith(prefix)}
+        """Forget outdated segments, and record where compaction has moved the images of the others."""
+        others = {folder: segment for folder, segment in self._opened.items() if not folder.name.startswith(prefix)}
         self._opened = {**others, **{share.segment.folder: restamp(share, reader) for share in used}}
         for share in used:
             with contextlib.suppress(OSError):
                 os.utime(share.segment.folder)  # it is in use
 
     def _remove_outdated(self, prefix: str, used: Sequence[Share], reader: Reader) -> None:
-        """Segments that do not serve this state nor were made for a newer one, and what nobody has used for long."""
+        """Remove segments that serve neither this state nor a newer one, and those unused for long."""
         kept = {share.segment.folder for share in used}
-        for place in self._list(prefix):
-            if place not in kept and _read_version(place.name.removeprefix(prefix)) <= reader.version:
-                shutil.rmtree(place, ignore_errors=True)
-        for place in self._list(""):
+        for folder in self._list(prefix):
+            if folder not in kept and _read_version(folder.name.removeprefix(prefix)) <= reader.version:
+                shutil.rmtree(folder, ignore_errors=True)
+        for folder in self._list(""):
             with contextlib.suppress(OSError):
-                if place not in self._opened and time.time() - place.stat().st_mtime > ABANDONED:
-                    shutil.rmtree(place, ignore_errors=True)
+                if folder not in self._opened and time.time() - folder.stat().st_mtime > ABANDONED:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def create_index(plugin: Index, read: Callable[[int], Chunks], branches: int, branch: int, folder: Path) -> Searcher:
-    """The index of one of so many branches, which may learn from the rows of another."""
+    """Build the index of one of `branches` branches, which may learn from the rows of another."""
     if not isinstance(plugin, Learner) or (teacher := plugin.learns_from) is None:
         return plugin.create(read(branch), folder)
     if not 0 <= teacher < branches:
@@ -292,23 +289,23 @@ def create_index(plugin: Index, read: Callable[[int], Chunks], branches: int, br
     return plugin.create(read(branch), folder, training=read(teacher))
 
 
-def _open(plugin: Index, place: Path) -> StoredSegment | None:
-    """None when it is not there any more, or not as it was written."""
+def _open(plugin: Index, folder: Path) -> StoredSegment | None:
+    """None if it is gone or damaged."""
     try:
-        contents = load_contents(place)
-        searcher = plugin.open(place)
+        contents = load_contents(folder)
+        searcher = plugin.open(folder)
     except (ClusterError, MissingExtra):
-        raise  # which says nothing about the files
+        raise  # the files may be intact
     except (ResightError, OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError):
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         return None
-    return StoredSegment(place, contents, searcher)
+    return StoredSegment(folder, contents, searcher)
 
 
-def _write(plugin: Index, reader: Reader, branch: int, contents: Contents, place: Path) -> None:
-    """A segment of the images in `contents`, under a temporary name until it is whole."""
-    place.parent.mkdir(exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
+def _write(plugin: Index, reader: Reader, branch: int, contents: Contents, folder: Path) -> None:
+    """Build a segment of the images in `contents`, under a temporary name until it is complete."""
+    folder.parent.mkdir(exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
     names = None if len(contents) == len(reader) else list(contents.stamps)
 
     def read(number: int) -> Chunks:
@@ -317,15 +314,15 @@ def _write(plugin: Index, reader: Reader, branch: int, contents: Contents, place
     try:
         create_index(plugin, read, len(reader.layout), branch, temporary)
         write_contents(contents, temporary)
-        temporary.replace(place)
+        temporary.replace(folder)
     except OSError:
-        if not place.is_dir():  # otherwise another process has just made the same segment
+        if not folder.is_dir():  # otherwise another process has just built the same segment
             raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _read_version(text: str) -> int:
-    """Of the name of a segment: "7-0a1b2c3d" → 7; a folder that was named in another way is outdated."""
+    """The version in the name of a segment: "7-0a1b2c3d" → 7; a folder with another name is outdated."""
     number = text.partition("-")[0]
     return int(number) if number.isdecimal() else 0

@@ -1,11 +1,11 @@
-"""A collection that lies elsewhere (s3://bucket/photos.resight), and the folder on this machine that it works in.
+"""Where the files of a collection lie: in one local folder, or remote with a working folder on this machine.
 
-    elsewhere   collection.json, images.lance/, files/, calibration.json: what the collection is
-    here        indexes/, writer.lock, and copies of files/ and calibration.json: what can be made again
+    remote (s3://…)    collection.json, images.lance/, files/, calibration.json: the collection itself
+    local              indexes/, writer.lock, copies of files/ and calibration.json: files that can be made again
 
-A collection in a local folder has both there. Files that are kept under `files/` are named by their content, so that a
-copy is good for ever; the calibration is looked up each time. The lock holds within one machine: on several, only
-Lance's own commits guard the table, so one machine writes at a time.
+A collection in a local folder has both there. Files under `files/` are named by their content, so that a copy never
+expires; the calibration is looked up each time. The lock holds within one machine: across machines only Lance's own
+commits guard the table, so let one machine write at a time.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from resight.files.fingerprint import fingerprint
 
 
 def find_local_folder(folder: Path) -> Path:
-    """The local folder of a collection: itself, or one in the cache (RESIGHT_CACHE, or the user's), which is made."""
+    """The local folder of a collection: itself, or one in the cache (RESIGHT_CACHE, or the user's), made if missing."""
     if not remote.is_remote(folder):
         return folder
     url = remote.to_url(folder)
@@ -31,7 +31,7 @@ def find_local_folder(folder: Path) -> Path:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(
-            f"no place on this machine for the indexes of {url}",
+            f"this machine has no folder for the indexes of {url}",
             expected=f"a folder that can be written to: {home}",
             actual=str(error),
             fix="name another one in RESIGHT_CACHE",
@@ -40,7 +40,7 @@ def find_local_folder(folder: Path) -> Path:
 
 
 def read_file(folder: Path, name: str) -> bytes:
-    """A file of the collection; FileNotFoundError where it is not there."""
+    """A file of the collection; FileNotFoundError if it does not exist."""
     path = folder / name
     if not remote.is_remote(path):
         return path.read_bytes()
@@ -51,7 +51,7 @@ def read_file(folder: Path, name: str) -> bytes:
 
 
 def write_file(folder: Path, name: str, data: bytes) -> None:
-    """Put a file into the collection, whole or not at all."""
+    """Write a file of the collection, completely or not at all."""
     path = folder / name
     if not remote.is_remote(path):
         path.parent.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ def write_file(folder: Path, name: str, data: bytes) -> None:
         return
     try:
         remote.write_bytes(path, data)
-    except (PermissionError, FileNotFoundError) as error:  # the latter: there is no such bucket
+    except (PermissionError, FileNotFoundError) as error:  # the latter: the bucket does not exist
         raise _refuse(folder, "written to", error) from error
 
 
@@ -70,7 +70,7 @@ def exists(folder: Path, name: str) -> bool:
 
 
 def fetch(folder: Path, name: str) -> Path:
-    """Where on this machine a file is that is named by its content."""
+    """The local path of a file that is named by its content, fetched if missing."""
     copy = find_local_folder(folder) / name
     if remote.is_remote(folder) and not copy.exists():
         with write_atomic(copy) as temporary:
@@ -79,7 +79,7 @@ def fetch(folder: Path, name: str) -> Path:
 
 
 def fetch_newest(folder: Path, name: str) -> Path:
-    """Where on this machine a file is, if the collection has it, as it is now."""
+    """The local path of the newest version of a file; nothing is there if the collection has no such file."""
     copy = find_local_folder(folder) / name
     if remote.is_remote(folder):
         if exists(folder, name):
@@ -91,7 +91,7 @@ def fetch_newest(folder: Path, name: str) -> Path:
 
 
 def list_foreign_files(folder: Path, own: frozenset[str]) -> list[str]:
-    """Names in a folder that is to become a collection, and that are not of one; the first few where it is remote."""
+    """Names in a folder that do not belong to a collection; of a remote folder the first few."""
     if not remote.is_remote(folder):
         return sorted(entry.name for entry in folder.iterdir() if entry.name not in own) if folder.is_dir() else []
     url = remote.to_url(folder)
@@ -103,7 +103,7 @@ def list_foreign_files(folder: Path, own: frozenset[str]) -> list[str]:
 def _refuse(folder: Path, done: str, error: OSError) -> CollectionError:
     return CollectionError(
         f"{remote.to_url(folder)} cannot be {done}",
-        expected="a bucket that is there, and permission",
+        expected="a bucket that exists, and permission",
         actual=str(error),
-        fix="check the name of the bucket, the credentials and what they are allowed",
+        fix="check the name of the bucket, the credentials and their permissions",
     )

@@ -1,6 +1,10 @@
-"""`collection.json`: what a collection is. Written once and last, when the collection is made; it may lie elsewhere.
+"""`collection.json`: format, recipe and spaces of a collection, written once and last when it is made.
 
-{"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
+    {"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
+
+It may be remote (resight.files.remote). Copies of codebooks and weights that the recipe names lie beside it, so that
+the collection does not depend on the originals. A stored recipe may hold plug-in names of earlier versions: `RENAMED`
+maps them to today's; a recipe file must use today's names.
 """
 
 import json
@@ -27,7 +31,7 @@ from resight.recipe.tables import read_branch, write_branch
 from resight.types import Branch, Choice, Recipe
 
 FILE = "collection.json"
-FILES = "files"  # copies of code books and weights that the recipe names
+FILES = "files"  # copies of codebooks and weights that the recipe names
 OWN = frozenset({FILE + TEMPORARY, FILES, LOCK, "images.lance"})
 FORMAT = 1
 READABLE = (1,)  # the last two formats, as soon as there are two
@@ -83,7 +87,7 @@ def read(folder: Path) -> Metadata:
 
 
 def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Callable[[], object]) -> Metadata:
-    """Make a collection: its store and its files first, its description last, so that it is whole or not there."""
+    """Make a collection: its store and its files first, its metadata last, so that it is complete or does not exist."""
     try:
         _refuse_others(folder)
         if not is_remote(folder):
@@ -91,8 +95,8 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
         with writer_lock(location.find_local_folder(folder)):
             if location.exists(folder, FILE):  # another process was faster
                 return read(folder)
-            # What a process left that was killed while it made the collection. Elsewhere it may be another machine's
-            # which is just making it, and an empty table of the same layout serves as well.
+            # Leftovers of a process that was killed while it made the collection. In a remote folder they may belong to
+            # another machine that is making it now, and an empty table of the same layout serves as well.
             for name in frozenset() if is_remote(folder) else OWN - {LOCK}:
                 shutil.rmtree(folder / name, ignore_errors=True)
             make_store()
@@ -104,12 +108,12 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
             f"cannot make a collection at {to_url(folder)}",
             expected="a folder that can be written to, on a disk with space left",
             actual=str(error),
-            fix="check permissions and free space, or choose another place",
+            fix="check permissions and free space, or choose another folder",
         ) from error
 
 
 def _refuse_others(folder: Path) -> None:
-    """Before anything is written: a folder that holds something else is not ours to use."""
+    """Refuse a folder that holds something else, before anything is written."""
     others = location.list_foreign_files(folder, OWN)
     if others:
         raise CollectionError(
@@ -121,7 +125,7 @@ def _refuse_others(folder: Path) -> None:
 
 
 def _adopt(recipe: Recipe, folder: Path) -> Recipe:
-    """The recipe with copies of the files that it names, so that the collection does not depend on them."""
+    """The recipe with copies of the files that it names, in the collection."""
 
     def keep(package: str, choice: Choice) -> Choice:
         hints = typing.get_type_hints(plugins.find(package, choice.name).Config)
@@ -137,7 +141,7 @@ def _adopt(recipe: Recipe, folder: Path) -> Recipe:
 
 
 def _locate(recipe: Recipe, folder: Path) -> Recipe:
-    """The recipe with the collection's own files where they are now."""
+    """The recipe with the present paths of the collection's own files."""
 
     def find(package: str, choice: Choice) -> Choice:  # noqa: ARG001 - the same for every package
         own = {
@@ -162,7 +166,7 @@ def _change(branch: Branch, change: Callable[[str, Choice], Choice]) -> Branch:
 
 
 def _change_parts(settings: Mapping[str, Any], change: Callable[[str, Choice], Choice]) -> dict[str, Any]:
-    """A setting may itself hold branches, as the parts of the encoder `fused` do."""
+    """A setting may hold branches, as the parts of the encoder `fused` do."""
     return {
         name: [write_branch(_change(read_branch(part), change)) for part in value] if _holds_branches(value) else value
         for name, value in settings.items()
@@ -174,12 +178,12 @@ def _holds_branches(value: Any) -> bool:
 
 
 def rename_plugins(table: Mapping[str, Any]) -> dict[str, Any]:
-    """`table` with every plug-in under its present name; tables inside it are searched, too."""
+    """The table of a stored recipe with every plug-in under its present name, in nested tables too."""
     return {key: _rename(value, RENAMED.get(key, {})) for key, value in table.items()}
 
 
 def _rename(value: Any, names: Mapping[str, str]) -> Any:
-    """`value` is a plug-in by name, one with settings, or a list of these; anything else is left as it is."""
+    """`value` is a plug-in by name, one with settings, or a list of these; anything else stays as it is."""
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, (list, tuple)):
@@ -206,7 +210,7 @@ def _write(folder: Path, made: Metadata) -> None:
 def _damaged(path: Path, error: Exception) -> CollectionError:
     return CollectionError(
         f"{path} cannot be read",
-        expected="the description of a collection, as JSON",
+        expected="the metadata of a collection, as JSON",
         actual=f"{type(error).__name__}: {error}",
         fix="restore it from a backup, or index the images again into a new collection",
     )

@@ -1,16 +1,16 @@
-"""A collection as it is at one moment: everything that a search needs, and that no write changes any more.
+"""A collection at one moment: everything that a search needs, and that no later write changes.
 
-In: a snapshot of the store, and what a collection has for all its states (encoding, indexes). Out: Answers. A view may
-be used from many threads at once, and a search that runs keeps the view it began with. It is the Gallery of its
-pipeline. What is read or opened for it is read or opened when it is first needed, once.
+In: a snapshot of the store, and what all states of the collection share (encoding, indexes). Out: Answers. Many threads
+may use a view at the same time, and a running search keeps the view that it began with. The view is the Gallery of its
+pipeline. It reads and opens everything once, on first use.
 """
 
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from resight.collection.answer import Answer, Stage, TokenExplainer, make_answer
-from resight.collection.attributes import AttributeSummary, AttributeTable
 from resight.collection.build_pipeline import build_pipeline
 from resight.collection.encode import Encoding, query_by_id
 from resight.collection.indexes import IndexCache
@@ -21,9 +21,12 @@ from resight.search.request import SearchRequest, StoredImage
 from resight.store import ImageRecord, Layout, Reader
 from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking, Recipe
 
+if TYPE_CHECKING:
+    from resight.collection.attributes import AttributeSummary, AttributeTable
+
 
 class View:
-    """Made by `Collection.view`."""
+    """The state of a collection; `Collection.view` makes it."""
 
     def __init__(
         self,
@@ -34,18 +37,18 @@ class View:
         calibration: Path,
         before: "View | None" = None,
     ) -> None:
-        """`calibration` is the collection's own, where it has one; of the view `before`, what is unchanged is kept."""
+        """`calibration` is the file of the collection's own, if any; `before` is an earlier view, to start from."""
         self.recipe = recipe
         self._reader = reader
         self._encoding = encoding
         self._indexes = indexes
         self._calibration = calibration
-        self._lock = threading.RLock()  # of what is below, up to the searchers
+        self._lock = threading.RLock()  # guards the pipeline and the searchers
         self._pipeline: Pipeline | None = None
         self._searchers: dict[str, Searcher] = {}
-        self._reading = threading.Lock()  # of the rest: whoever lists images does not wait for an index
+        self._reading = threading.Lock()  # guards the attributes: listing images never waits for an index
         self._attributes: AttributeTable | None = None
-        self._known: AttributeTable | None = None  # of an earlier state, to start from
+        self._known: AttributeTable | None = None  # of an earlier state
         if before is not None:
             self._known = before._attributes or before._known
 
@@ -55,7 +58,7 @@ class View:
 
     @property
     def layout(self) -> tuple[Layout, ...]:
-        """What the rows of each branch look like."""
+        """Dtype and dimensions of each branch's rows."""
         return self._reader.layout
 
     def __len__(self) -> int:
@@ -67,14 +70,14 @@ class View:
         return self._answer(query, search(query, self.pipeline, request.k, allowed), "verified")
 
     def ask_in_stages(self, request: SearchRequest) -> Iterator[Answer]:
-        """First the shortlist, as soon as it is there, and then what `ask` gives."""
+        """First the shortlist, as soon as it is found, and then what `ask` returns."""
         query, allowed = self.encode_query(request), self._filter(request)
         stages: tuple[Stage, Stage] = ("shortlist", "verified")
         rankings = search_in_stages(query, self.pipeline, request.k, allowed)
         return (self._answer(query, ranking, stage) for ranking, stage in zip(rankings, stages, strict=True))
 
     def encode_query(self, request: SearchRequest) -> Query:
-        """What the request's image shows, or the part in its box; an encoded query is given back."""
+        """The request's image encoded, or the part in its box; an encoded query is returned as it is."""
         image = request.image
         if isinstance(image, Query):
             return image
@@ -83,19 +86,19 @@ class View:
         return self._encoding.encode_query(image, request.box)
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
-        """What is known of the images, all or some."""
+        """What is stored of the images, all or some."""
         return self._reader.metadata(ids)
 
     def find(self, name: str) -> ImageRecord | None:
-        """What is known of one image; None where there is none of that id."""
+        """What is stored of one image; None if the collection does not hold it."""
         return next(self._reader.metadata([name])) if name in self._reader.stamps else None
 
     def filter_images(self, filters: Sequence[Filter]) -> frozenset[str]:
         """The images that meet all filters."""
-        return self._read_attributes().choose(filters)
+        return self._read_attributes().filter(filters)
 
-    def attributes(self) -> tuple[AttributeSummary, ...]:
-        """What may be filtered by: names with their kind and common values."""
+    def attributes(self) -> "tuple[AttributeSummary, ...]":
+        """The attributes to filter by: their names, kinds and common values."""
         return self._read_attributes().summarise()
 
     def positions(self) -> Positions:
@@ -107,7 +110,7 @@ class View:
         return self._reader.descriptors(branch, ids)
 
     def patches(self, name: str, region: Box | None) -> Descriptors | None:
-        """Every patch of an image, or of a region of it, encoded now; None where that cannot be done."""
+        """Every patch of an image or of a region of it, encoded now; None if its file is gone or has changed."""
         (record,) = self._reader.metadata([name])
         return self._encoding.look_at(record, region)
 
@@ -117,9 +120,9 @@ class View:
         return {record.id: record.size for record in self._reader.metadata(held)} if held else {}
 
     def searcher(self, branch: int, choice: Choice | None = None, *, whole: bool = False) -> Searcher:
-        """An index over the stored rows of one branch, made when missing; None: the one that the recipe names.
+        """An index over the stored rows of one branch, built if missing; None: the one that the recipe names.
 
-        `whole`: in one piece, the plug-in's own.
+        `whole`: in one piece, by the plug-in itself.
         """
         choice = choice or self.recipe.branches[branch].index or self.recipe.index
         key = repr((branch, choice.name, sorted(choice.settings.items()), whole))
@@ -129,7 +132,7 @@ class View:
             return self._searchers[key]
 
     def merge_indexes(self) -> None:
-        """Put together the parts of the indexes that the shortlist is made with, for the views that come."""
+        """Merge the segments of the indexes of the shortlist, for later views."""
         for number, branch in enumerate(self.recipe.branches):
             if branch.weight > 0:
                 self._indexes.merge(branch.index or self.recipe.index, self._reader, number)
@@ -150,7 +153,9 @@ class View:
         explainer = None if branch is None else TokenExplainer(query, branch, self._reader, self.patches)
         return make_answer(query, ranking, self._reader.metadata, explainer, stage)
 
-    def _read_attributes(self) -> AttributeTable:
+    def _read_attributes(self) -> "AttributeTable":
+        from resight.collection.attributes import AttributeTable  # for filters and positions alone
+
         with self._reading:
             if self._attributes is None:
                 self._attributes = AttributeTable.read(self._reader, self._known)

@@ -15,14 +15,14 @@ of Halensee (157 street photos, each searched among the others) with a look at i
 how often the circle held the truth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.geodesy import metres_apart, to_degrees, to_vectors
-from resight.types import IntArray, PositionEstimate, Positions, Ranking
+from resight.geodesy import find_number, find_position, metres_apart, to_degrees, to_vectors
+from resight.types import Attribute, IntArray, PositionEstimate, Positions, Ranking
 
 CANDIDATES = 30
 PRIOR, SHARPNESS = 10.0, 1.25
@@ -94,3 +94,16 @@ def find_radius(distances: Weights, weights: Weights) -> float:
 def _list_support(weights: Weights, ids: Sequence[str]) -> tuple[str, ...]:
     order = np.argsort(-weights, kind="stable")
     return tuple(ids[row] for row in order if weights[row] >= SUPPORT * weights.max())
+
+
+def gather_positions(images: Iterable[tuple[str, Mapping[str, Attribute]]]) -> Positions:
+    """Positions of the images whose lat and lon are valid numbers, with the heading if it is a number."""
+    ids: list[str] = []
+    found: list[list[float]] = []
+    for name, attributes in images:
+        if (position := find_position(attributes)) is not None:
+            heading = find_number(attributes, "heading")
+            ids.append(name)
+            found.append([*position, np.nan if heading is None else heading])
+    lats, lons, headings = np.array(found, np.float64).reshape(-1, 3).T
+    return Positions(tuple(ids), lats, lons, headings)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resight.collection.attributes import NAMES, VALUES, AttributeSummary, AttributeTable, read_positions, summarise
+from resight.collection.attributes import NAMES, VALUES, AttributeSummary, AttributeTable, summarise
 from resight.search import filters
 from resight.search.gallery import filter_gallery
 from resight.store import ImageRecord
@@ -53,16 +53,16 @@ def table() -> AttributeTable:
 def test_the_images_that_meet_all_conditions_are_chosen(
     table: AttributeTable, where: list[str], near: tuple[float, float, float] | None, chosen: str
 ):
-    assert table.choose(filters.parse(where, near)) == frozenset(chosen)
+    assert table.filter(filters.parse(where, near)) == frozenset(chosen)
 
 
 def test_of_another_state_only_what_has_changed_is_read(table: AttributeTable):
     later = Shelf({**ROWS, "c": {"label": "moved"}, "d": {"label": "new"}}, {"b": 2, "c": 4, "d": 5})
     after = AttributeTable.read(later, table)  # type: ignore[arg-type]
     assert later.read == ["c", "d"]
-    assert after.choose(filters.parse(["label!=none"])) == frozenset("bcd")
-    assert after.choose(filters.parse(["label=crater"])) == frozenset()
-    assert table.choose(filters.parse(["label=crater"])) == frozenset("ac")
+    assert after.filter(filters.parse(["label!=none"])) == frozenset("bcd")
+    assert after.filter(filters.parse(["label=crater"])) == frozenset()
+    assert table.filter(filters.parse(["label=crater"])) == frozenset("ac")
 
 
 def test_positions_are_those_of_the_images_that_have_one(table: AttributeTable):
@@ -94,34 +94,6 @@ def test_no_more_names_and_values_are_told_than_somebody_would_read():
     told = summarise(rows)
     assert [len(told), told[0].name, told[0].count, len(told[0].values)] == [NAMES, "name 0", 100, VALUES]
     assert [told[0].minimum, told[0].maximum] == [0.0, 98.0]
-
-
-def record(id: str, **attributes: object) -> ImageRecord:
-    return ImageRecord(id, Path(id), "", 0, 0, (1, 1), attributes)  # type: ignore[arg-type]
-
-
-def test_positions_are_those_of_images_with_numbers_on_the_earth():
-    found = read_positions(
-        [
-            record("a", lat=52.5, lon=13, heading=90),
-            record("b", lat=-90.0, lon=180.0),
-            record("none"),
-            record("half", lat=1.0),
-            record("text", lat="52", lon="13"),
-            record("off", lat=91.0, lon=0.0),
-            record("nan", lat=float("nan"), lon=0.0),
-            record("truth", lat=True, lon=True),
-        ]
-    )
-    assert found.ids == ("a", "b")
-    assert found.lats.tolist() == [52.5, -90] and found.lons.tolist() == [13, 180]
-    assert found.headings[0] == 90 and np.isnan(found.headings[1])
-
-
-def test_no_records_have_no_positions():
-    found = read_positions([])
-    assert len(found) == 0
-    assert found.lats.shape == found.lons.shape == found.headings.shape == (0,)
 
 
 class Known:

@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 
 from resight.geodesy import RADIUS, metres_between
-from resight.search.position import CANDIDATES, PRIOR, SCALE, SHARPNESS, estimate_position, find_radius, weigh
+from resight.search.position import (
+    CANDIDATES,
+    PRIOR,
+    SCALE,
+    SHARPNESS,
+    estimate_position,
+    find_radius,
+    gather_positions,
+    weigh,
+)
 from resight.types import PositionEstimate, Positions, Ranking
 
 METRE = 360 / (2 * np.pi * RADIUS)  # degrees of latitude
@@ -103,3 +112,27 @@ def test_the_radius_holds_nine_tenths_of_the_weight():
     distances, weights = np.array([300.0, 0.0, 40.0]), np.array([0.09, 0.6, 0.31])
     assert find_radius(distances, weights) == pytest.approx(np.hypot(40, OFFSET))
     assert find_radius(distances, np.array([0.11, 0.6, 0.29])) == pytest.approx(np.hypot(300, OFFSET))
+
+
+def test_positions_are_those_of_images_with_numbers_on_the_earth():
+    found = gather_positions(
+        [
+            ("a", {"lat": 52.5, "lon": 13, "heading": 90}),
+            ("b", {"lat": -90.0, "lon": 180.0}),
+            ("none", {}),
+            ("half", {"lat": 1.0}),
+            ("text", {"lat": "52", "lon": "13"}),
+            ("off", {"lat": 91.0, "lon": 0.0}),
+            ("nan", {"lat": float("nan"), "lon": 0.0}),
+            ("truth", {"lat": True, "lon": True}),
+        ]
+    )
+    assert found.ids == ("a", "b")
+    assert found.lats.tolist() == [52.5, -90] and found.lons.tolist() == [13, 180]
+    assert found.headings[0] == 90 and np.isnan(found.headings[1])
+
+
+def test_no_images_have_no_positions():
+    found = gather_positions([])
+    assert len(found) == 0
+    assert found.lats.shape == found.lons.shape == found.headings.shape == (0,)

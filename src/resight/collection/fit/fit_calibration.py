@@ -1,7 +1,8 @@
-"""A calibration from pairs that the user knows.
+"""A calibration fitted on a collection's own labelled pairs.
 
-Either a CSV file with the columns query (path of an image), id (in the collection) and same (1 or 0), or the labels
-of the collection: every image is searched in the rest of it, and those with its label show the same thing.
+In: a CSV file with the columns query (path of an image), id (in the collection) and same (1 or 0); or the labels of the
+collection, of which every image is then searched among the others, and images with its label show the same instance.
+Out: a Calibration (search/calibration.py).
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ def fit_calibration(
 ) -> calibration.Calibration:
     samples = _from_labels(collection, progress) if pairs is None else _from_file(collection, pairs, progress)
     present = collection.view().pipeline.calibration
-    prior = calibration.choose(present.weights) if present else None  # the shipped one, whatever was fitted before
+    prior = calibration.choose(present.weights) if present else None  # the shipped one, not one that was fitted before
     return calibration.fit(list(samples), prior)
 
 
@@ -33,7 +34,7 @@ def _from_labels(collection: Collection, progress: Progress | None) -> Iterator[
     if not labelled:
         raise InputError(
             "no image of the collection has a label",
-            expected="labels (the same thing has the same label), or --pairs",
+            expected="labels (one label per instance), or --pairs",
             actual=f"{len(labels)} images without one",
             fix="give --pairs FILE, or index a manifest with the column label",
         )

@@ -1,10 +1,8 @@
-"""Pairs of images that show the same thing. In: labels, or a CSV file with the columns a and b. Out: pairs of ids.
+"""A whitening learnt from the stored rows of a collection: from all of them (pca), or from pairs (lw).
 
-A third column `same` may say 1 or 0; rows with 0 are left out. Pairs come once each, in the order of their ids.
-
-A whitening from the stored rows of a collection: by all of them (pca), or by pairs of the same thing (lw).
-
-Memory holds the images of at most MOST_PAIRS pairs and OTHERS images more; all else is read a few images at a time.
+In: a collection, and for lw pairs of the same instance, from labels or from a CSV file with the columns a and b (a
+third column `same` may be 1 or 0; rows with 0 are left out). Out: a Whitening (encode/whitening.py). Memory holds the
+images of at most MOST_PAIRS pairs and OTHERS other images; the rest is read a few images at a time.
 """
 
 import json
@@ -23,61 +21,11 @@ from resight.errors import CollectionError, InputError, ManifestError, RecipeErr
 from resight.types import Branch, Descriptors, FloatArray
 
 FIX = "name the columns in the first line: a, b (ids in the collection), and same (1 or 0) if you like"
-MOST_OF_A_LABEL = 100  # so that one thing with very many images does not speak for all
+MOST_OF_A_LABEL = 100  # so that one instance with very many images does not dominate
 Pair = tuple[str, str]
-
-
-def pair_by_labels(labels: Mapping[str, object], generator: np.random.Generator) -> list[Pair]:
-    """Images with the same label (None: without one); where a label has many, MOST_OF_A_LABEL pairs drawn at random."""
-    members: dict[object, list[str]] = {}
-    for name in sorted(labels):
-        if labels[name] is not None:
-            members.setdefault(labels[name], []).append(name)
-    pairs: list[Pair] = []
-    for images in members.values():
-        total = len(images) * (len(images) - 1) // 2
-        numbers = np.arange(total)
-        if total > MOST_OF_A_LABEL:
-            numbers = np.sort(generator.choice(total, MOST_OF_A_LABEL, replace=False))
-        pairs += [(images[first], images[second]) for first, second in map(_unrank, numbers.tolist())]
-    return pairs
-
-
-def read_pairs(path: Path, known: frozenset[str]) -> list[Pair]:
-    """The pairs of a file; every id has to be in `known`."""
-    pairs: dict[Pair, None] = {}
-    missing: dict[str, None] = {}
-    for line, row in read_table(path, ("a", "b"), FIX):
-        a, b = row["a"], row["b"]
-        if is_same(row.get("same", "1"), path, line):
-            missing.update({name: None for name in (a, b) if name not in known})
-            pairs[(a, b) if a < b else (b, a)] = None
-    if missing:
-        raise ManifestError(
-            f"{path} names {len(missing)} images that are not in the collection",
-            expected=f"ids as `resight search` shows them, such as {', '.join(map(repr, sorted(known)[:2]))}",
-            actual=", ".join(map(repr, list(missing)[:3])) + (", …" if len(missing) > 3 else ""),
-            fix="correct the ids, or index the images",
-        )
-    return [pair for pair in pairs if pair[0] != pair[1]]
-
-
-def is_same(text: str, path: Path, line: int) -> bool:
-    if text not in ("0", "1"):
-        raise ManifestError(f"{path}, line {line}: same is neither 0 nor 1", expected="0 or 1", actual=text)
-    return text == "1"
-
-
-def _unrank(number: int) -> tuple[int, int]:
-    """0, 1, 2, 3, … → (0, 1), (0, 2), (1, 2), (0, 3), …"""
-    second = int((1 + (1 + 8 * number) ** 0.5) / 2)
-    second -= second * (second - 1) // 2 > number  # rounding of the root
-    return number - second * (second - 1) // 2, second
-
-
 Kind = Literal["pca", "lw"]
 MOST_PAIRS = 10_000
-OTHERS = 2_000  # images outside the pairs among which a partner has to be found
+OTHERS = 2_000  # images outside the pairs that a partner must be found among
 PASSES = 2
 POWERS: dict[Kind, float] = {"pca": 0.25, "lw": 0.5}
 
@@ -93,9 +41,9 @@ def learn_whitening(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Whitening:
-    """`kind` None: lw where there are pairs (a file or labels) and one vector an image, else pca.
+    """`kind` None: lw with pairs (a file or labels) and one vector per image, else pca.
 
-    `power` None: what did best on real images, 0.25 for pca and 0.5 for lw.
+    `power` None: the best on real images, 0.25 for pca and 0.5 for lw.
     """
     _check_branch(collection, branch)
     if len(collection) < 2:
@@ -122,8 +70,8 @@ def learn_whitening(
         return learn_pca(read_all, dimensions=dimensions, power=power, images=images, space=space)
     if not single:
         raise RecipeError(
-            "pairs of images teach nothing about the tokens of images, of which each has several",
-            expected="a branch with one vector an image, such as the descriptor pooled",
+            "lw needs one vector per image, and images of this branch have several",
+            expected="a branch with one vector per image, such as the descriptor pooled",
             actual=collection.recipe.branches[branch].descriptor.name,
             fix="choose another --branch, or use --kind pca",
         )
@@ -141,7 +89,7 @@ def learn_whitening(
 
 
 def format_setting(branch: Branch, number: int, file: Path) -> str:
-    """What `--set` has to say so that a collection is whitened by a file, after the transforms that the branch has."""
+    """The value of `--set` that whitens a collection by a file, after the branch's other transforms."""
     chain = [{"name": choice.name, **choice.settings} for choice in branch.transforms]
     tables = [
         "{"
@@ -159,14 +107,14 @@ def _check_branch(collection: Collection, branch: int) -> None:
     if any(choice.name == "whiten" for choice in branches[branch].transforms):
         raise RecipeError(
             f"branch {branch} of {collection.path} is whitened already",
-            expected="a collection of vectors as the descriptor gives them",
+            expected="a collection of vectors as the descriptor makes them",
             actual=collection.metadata.spaces[branch],
             fix="learn from a collection that was indexed without the transform whiten",
         )
 
 
 def _has_single_rows(collection: Collection, branch: int) -> bool:
-    """Whether no image has more than one row; by the first images that are stored."""
+    """Whether images have at most one row; judged by the first ones stored."""
     for rows in collection.descriptors(branch):
         require_floats(rows)
         if len(rows):
@@ -219,15 +167,63 @@ def _gather(
 
 
 def _clean(rows: Descriptors) -> tuple[list[str], FloatArray]:
-    """The rows that say something, and the ids of their images: a row of zeros stands for an image without features."""
+    """The rows that are not zero, and the ids of their images: a zero row stands for an image without features."""
     finite = np.isfinite(rows.vectors).all(axis=1)
     if not finite.all():
         broken = dict.fromkeys(rows.ids[owner] for owner in rows.owners[~finite])
         raise InputError(
-            "the collection holds vectors that are not numbers",
+            "the collection holds vectors that are not finite",
             expected="finite vectors",
             actual=f"NaN or infinity in {', '.join(list(broken)[:3])}{' …' if len(broken) > 3 else ''}",
             fix="delete these images (`resight delete`) and index them again",
         )
     kept = rows.vectors.any(axis=1)
     return [rows.ids[owner] for owner in rows.owners[kept]], np.asarray(rows.vectors[kept], np.float32)
+
+
+def pair_by_labels(labels: Mapping[str, object], generator: np.random.Generator) -> list[Pair]:
+    """Images with the same label (None: without one); where a label has many, MOST_OF_A_LABEL pairs drawn at random."""
+    members: dict[object, list[str]] = {}
+    for name in sorted(labels):
+        if labels[name] is not None:
+            members.setdefault(labels[name], []).append(name)
+    pairs: list[Pair] = []
+    for images in members.values():
+        total = len(images) * (len(images) - 1) // 2
+        numbers = np.arange(total)
+        if total > MOST_OF_A_LABEL:
+            numbers = np.sort(generator.choice(total, MOST_OF_A_LABEL, replace=False))
+        pairs += [(images[first], images[second]) for first, second in map(_unrank, numbers.tolist())]
+    return pairs
+
+
+def read_pairs(path: Path, known: frozenset[str]) -> list[Pair]:
+    """The pairs of a file; every id has to be in `known`."""
+    pairs: dict[Pair, None] = {}
+    missing: dict[str, None] = {}
+    for line, row in read_table(path, ("a", "b"), FIX):
+        a, b = row["a"], row["b"]
+        if is_same(row.get("same", "1"), path, line):
+            missing.update({name: None for name in (a, b) if name not in known})
+            pairs[(a, b) if a < b else (b, a)] = None
+    if missing:
+        raise ManifestError(
+            f"{path} names {len(missing)} images that are not in the collection",
+            expected=f"ids as `resight search` shows them, such as {', '.join(map(repr, sorted(known)[:2]))}",
+            actual=", ".join(map(repr, list(missing)[:3])) + (", …" if len(missing) > 3 else ""),
+            fix="correct the ids, or index the images",
+        )
+    return [pair for pair in pairs if pair[0] != pair[1]]
+
+
+def is_same(text: str, path: Path, line: int) -> bool:
+    if text not in ("0", "1"):
+        raise ManifestError(f"{path}, line {line}: same is neither 0 nor 1", expected="0 or 1", actual=text)
+    return text == "1"
+
+
+def _unrank(number: int) -> tuple[int, int]:
+    """0, 1, 2, 3, … → (0, 1), (0, 2), (1, 2), (0, 3), …"""
+    second = int((1 + (1 + 8 * number) ** 0.5) / 2)
+    second -= second * (second - 1) // 2 > number  # rounding of the root
+    return number - second * (second - 1) // 2, second

@@ -1,1 +1,1 @@
-"""A collection as a Qdrant collection, for those who run Qdrant: planned, uploaded, and searched there."""
+"""A collection in Qdrant: plan and upload an export, and search it."""

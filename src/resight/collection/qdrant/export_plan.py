@@ -1,13 +1,13 @@
-"""What an export holds, and the mark that says so.
+"""The plan of an export: which branch becomes which named vector, and the marker that records it.
 
-In: a collection, or the mark of an export that is there. Out: which branch becomes which named vector.
+In: a collection, or the marker of an existing export. Out: a Plan.
 
-    global    one vector an image, found by a graph over int8 codes: the rows of the first branch that has one vector an
-              image, or else the mean of the tokens, at length 1
-    tokens    many vectors an image, MaxSim, without a graph: what the shortlist by `global` is ordered by
+    global    one vector per image, searched by a graph over int8 codes: the rows of the first branch with one vector
+              per image, or else the mean of the tokens, of unit length
+    tokens    many vectors per image, MaxSim, without a graph: they order the shortlist by `global`
 
-The mark is the payload of a point of its own, without vectors, so that no search finds it. Its state is "writing" from
-before the first image to after the last: an export that was cut short says so itself.
+The marker is the payload of a point without vectors, so that no search finds it. Its state is "writing" from before the
+first image to after the last: so an interrupted export can be recognised.
 """
 
 import uuid
@@ -28,17 +28,17 @@ FORMAT = 1
 GLOBAL, TOKENS = "global", "tokens"
 USUAL_SHORTLIST = 1000
 NAMESPACE = uuid.UUID("5b0a2f0e-3c1c-5d0a-9a53-7265736967c8")
-MARK = "resight"  # the key of the mark in the payload of its point
+MARK = "resight"  # the key in the marker's payload
 ONE_VECTOR = ("pooled", "vlad")
 State = Literal["writing", "complete"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`spaces` has the space of each named vector; `kinds` what values each attribute has: number, text, truth."""
+    """`spaces` has the space of each named vector; `kinds` the kinds of an attribute's values: number, text, truth."""
 
     global_branch: int | None  # None: the mean of the tokens
-    tokens_branch: int | None  # None: the answers keep the order of `global`
+    tokens_branch: int | None  # None: answers keep the order of `global`
     spaces: Mapping[str, str]
     shortlist: int = USUAL_SHORTLIST
     kinds: Mapping[str, list[str]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def two_stages(self) -> bool:
-        """Whether the recipe itself has both vectors; else `global` only stands in for a search through all tokens."""
+        """Whether the recipe itself has both vectors; otherwise `global` replaces a search through all tokens."""
         return self.global_branch is not None and self.tokens_branch is not None
 
     @property
@@ -55,7 +55,7 @@ class Plan:
         return "the mean of the tokens" if self.global_branch is None else f"branch {self.global_branch}"
 
     def make_global(self, rows: tuple[Descriptors | None, Descriptors | None]) -> FloatArray | None:
-        """Of one image, from its rows of the global branch and of the token branch; None: it has none."""
+        """The vector of one image, from its rows of the global branch and of the token branch; None without rows."""
         own, tokens = rows
         if self.global_branch is not None:
             return np.asarray(own.vectors[0], np.float32) if own is not None and len(own) else None
@@ -70,8 +70,8 @@ def make_plan(collection: Collection, shortlist: int | None = None) -> Plan:
     tokens = _find(branches, TOKEN_DESCRIPTORS)
     if vectors is None and tokens is None:
         raise RecipeError(
-            "Qdrant cannot hold what this collection describes images by",
-            expected="a branch with one vector an image (pooled, vlad), or with tokens (aggregated, tokens)",
+            "Qdrant cannot hold the descriptors of this collection",
+            expected="a branch with one vector per image (pooled, vlad), or with tokens (aggregated, tokens)",
             actual=", ".join(branch.descriptor.name for branch in branches),
             fix="index the images by another recipe, e.g. --encoder tokens",
         )
@@ -92,20 +92,20 @@ def lay_out(plan: Plan, collection: Collection) -> dict[str, VectorLayout]:
     return layout
 
 
-def write_mark(plan: Plan, place: Backend, state: State) -> None:
-    mark = {"format": FORMAT, "made_by": f"resight {metadata.version('resight')}", "state": state}
-    told = {**mark, "global": plan.meaning, "plan": asdict(plan)}
-    place.upsert([Point(MARK_NUMBER, {}, {MARK: told})])
+def write_marker(plan: Plan, backend: Backend, state: State) -> None:
+    marker = {"format": FORMAT, "made_by": f"resight {metadata.version('resight')}", "state": state}
+    content = {**marker, "global": plan.meaning, "plan": asdict(plan)}
+    backend.upsert([Point(MARKER_NUMBER, {}, {MARK: content})])
 
 
-def read_mark(place: Backend) -> tuple[Plan, State] | None:
-    """The plan of an export and its state; None: no mark."""
-    found = (place.read_payload(MARK_NUMBER) or {}).get(MARK)
+def read_marker(backend: Backend) -> tuple[Plan, State] | None:
+    """The plan of an export and its state; None without a marker."""
+    found = (backend.read_payload(MARKER_NUMBER) or {}).get(MARK)
     if found is None:
         return None
     if found.get("format") != FORMAT:
         raise VersionMismatch(
-            f"{place.where} is an export of another format",
+            f"{backend.where} is an export of another format",
             expected=f"format {FORMAT}",
             actual=f"{found.get('format')}, made by {found.get('made_by')}",
             fix="use that version of resight, or export again under another name",
@@ -113,33 +113,33 @@ def read_mark(place: Backend) -> tuple[Plan, State] | None:
     return Plan(**found["plan"]), found["state"]
 
 
-def require_complete(place: Backend) -> Plan:
+def require_complete(backend: Backend) -> Plan:
     """The plan of an export that can be searched."""
-    marked = read_mark(place) if place.layout() else None
+    marked = read_marker(backend) if backend.layout() else None
     if marked is None:
         raise CollectionError(
-            f"there is no export in {place.where}",
+            f"there is no export in {backend.where}",
             expected="a Qdrant collection that `resight export` wrote",
-            actual="nothing, or a collection of somebody else's",
+            actual="nothing, or another program's collection",
             fix="check the name, or export the collection first",
         )
     plan, state = marked
     if state != "complete":
         raise CollectionError(
-            f"the export in {place.where} is not complete",
-            expected="an export that has come to its end",
-            actual="one that is being written, or was cut short",
-            fix="run `resight export` again: it goes on where it stopped",
+            f"the export in {backend.where} is not complete",
+            expected="an export that was completed",
+            actual="one that is being written, or was interrupted",
+            fix="run `resight export` again: it continues where it stopped",
         )
     return plan
 
 
-def check_spaces(plan: Plan, wanted: Plan, place: Backend) -> None:
+def check_spaces(plan: Plan, wanted: Plan, backend: Backend) -> None:
     if dict(plan.spaces) != dict(wanted.spaces):
         raise SpaceMismatch(
-            f"{place.where} holds descriptors of another kind",
-            expected=_tell(wanted.spaces),
-            actual=_tell(plan.spaces),
+            f"{backend.where} holds descriptors of another kind",
+            expected=_format(wanted.spaces),
+            actual=_format(plan.spaces),
             fix="use the collection that it was exported from, or another name",
         )
 
@@ -153,11 +153,11 @@ def number_image(name: str) -> str:
     return str(uuid.uuid5(NAMESPACE, f"image {name}"))
 
 
-MARK_NUMBER = str(uuid.uuid5(NAMESPACE, "mark"))
+MARKER_NUMBER = str(uuid.uuid5(NAMESPACE, "mark"))
 
 
 def _find(branches: tuple[Branch, ...], descriptors: tuple[str, ...]) -> int | None:
-    """The first such branch over whole images; one that takes part in the shortlist before one that does not."""
+    """The first such branch over whole images; a branch of the shortlist comes before others."""
     fitting = [
         (branch.weight <= 0, number)
         for number, branch in enumerate(branches)
@@ -167,10 +167,10 @@ def _find(branches: tuple[Branch, ...], descriptors: tuple[str, ...]) -> int | N
 
 
 def _choose_shortlist(collection: Collection) -> int:
-    """As many as the recipe itself orders by tokens, where it says so."""
+    """As many as the recipe's `late` reranker orders, if it has one."""
     late = [choice for choice in collection.recipe.rerankers if choice.name == "late"]
     return int(late[0].settings.get("candidates", 100)) if late else USUAL_SHORTLIST
 
 
-def _tell(spaces: Mapping[str, Any]) -> str:
+def _format(spaces: Mapping[str, Any]) -> str:
     return " | ".join(f"{name}: {space}" for name, space in sorted(spaces.items()))

@@ -1,8 +1,8 @@
-"""Conditions of a search → conditions of Qdrant, and the payload that they are about.
+"""Filters of a search → conditions of Qdrant, and the payload fields that they test.
 
-`Condition.holds` compares numbers as numbers, also where they are written as text, and truths without regard to case.
-So beside `attributes` as they are, the payload has `numbers` (whatever reads as one) and `truths` ("true", "false").
-Qdrant cannot order texts: a condition for which that would be needed is refused, by name.
+`Condition.holds` compares numbers as numbers, even if they are written as text, and booleans without regard to case. So
+beside the `attributes` themselves, the payload has `numbers` (all that read as one) and `truths` ("true", "false").
+Qdrant cannot order text: a condition that needs it is refused, by name.
 """
 
 import math
@@ -29,7 +29,7 @@ def translate(filters: Sequence[Filter], kinds: Mapping[str, Sequence[str]]) -> 
 
 
 def make_fields(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
-    """What conditions are about, for the payload of an image."""
+    """The fields that conditions test, for the payload of an image."""
     numbers = {name: _find_number(value) for name, value in attributes.items()}
     position = find_position(attributes)
     return {
@@ -45,7 +45,7 @@ def find_kind(value: Attribute) -> str:
 
 
 def list_fields(kinds: Mapping[str, Sequence[str]]) -> dict[str, FieldKind]:
-    """The fields that Qdrant should keep an index of."""
+    """The fields that Qdrant should index."""
     fields: dict[str, FieldKind] = {"position": "geo"}
     for name, found in kinds.items():
         if '"' in name:
@@ -119,5 +119,5 @@ def _find_number(value: Attribute) -> float | None:
 
 
 def _make_plain(value: Attribute) -> Attribute:
-    """JSON has no NaN and no infinity; conditions compare both as texts."""
+    """JSON has no NaN and no infinity; conditions compare both as text."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
