@@ -1,13 +1,11 @@
-"""Which encoders there are, and what is known about each without running it.
+"""The list of encoders: what is known about each without running it, and how fast it runs here.
 
-Two kinds: the plug-ins, of which a module says in `ABOUT` what its default settings give, and the networks of
-models.toml, each a plug-in with settings. One can run here when it can be imported and, where its plug-in has
-`find_weights`, when they are on this machine; no network is loaded, and nothing is asked of the hub.
+`list_encoders`: plug-ins, whose modules describe their default settings in `ABOUT`, and networks of models.toml, each a
+plug-in with settings. An encoder is ready when it can be imported and, where its plug-in has `find_weights`, when its
+weights are on this machine; no network is loaded, and nothing is requested from the hub.
 
-How many pictures a second an encoder takes on this machine.
-
-In: the name of an encoder. Out: pictures a second through the loop that indexing uses, all cores at work, without
-decoding. A network whose weights are not here is timed with random ones: they take the same time.
+`measure`: the name of an encoder → pictures per second through the loop that indexing uses, on all cores, without
+decoding. A network without weights here is timed with random ones, which take the same time.
 """
 
 import time
@@ -26,28 +24,30 @@ from resight.encode.models import BACKBONES, Cost, Model
 from resight.errors import MissingExtra, MissingWeights
 from resight.types import Choice, Descriptors, ImageRef, Picture, Skipped
 
+SIZE = 640, 480  # of the pictures that `measure` encodes
+
 
 @dataclass(frozen=True)
 class Entry:
-    name: str  # what a recipe says: encoder = "name"
+    name: str  # in a recipe: encoder = "name"
     family: str = ""
-    dimensions: int = 0  # 0: as its settings or parts make it
-    tokens: int = 0  # rows of a picture at the default size
-    rows: str = ""  # what a row stands for
-    weights: str = ""  # where they come from
+    dimensions: int = 0  # 0: depends on its settings or parts
+    tokens: int = 0  # rows per picture at the default size
+    rows: str = ""  # what a row represents
+    weights: str = ""  # their source
     licence: str = ""
     gated: bool = False
     ready: bool = False
-    missing: str = ""  # what it lacks and what to do, when not ready
+    missing: str = ""  # what it lacks and the fix, when not ready
     title: str = ""
     parameters: float | None = None  # millions
     training: str = ""
-    images_a_second: float | None = None  # on this machine, when it was asked for
-    parts: tuple[Cost, ...] = ()  # of its network, where its plug-in counts them and it was asked for
+    images_a_second: float | None = None  # on this machine, where measured
+    parts: tuple[Cost, ...] = ()  # of its network, where measured and its plug-in counts them
 
 
 def list_encoders(names: Sequence[str] = ()) -> list[Entry]:
-    """All, plug-ins first; or those of some names, in that order."""
+    """All encoders, plug-ins first; or those with the given names, in that order."""
     known = names or [*plugins.names(BACKBONES), *models.catalogue()]
     return [_describe(models.find(name)) for name in known]
 
@@ -88,7 +88,7 @@ def _describe_model(model: Model) -> Entry:
         dimensions=model.dimensions,
         tokens=model.tokens,
         rows="patch or cell",
-        weights="a file of one's own" if model.own_weights else f"hub {hub}",
+        weights="a file of your own" if model.own_weights else f"hub {hub}",
         licence=model.licence,
         gated=model.gated,
         title=model.title,
@@ -97,11 +97,8 @@ def _describe_model(model: Model) -> Entry:
     )
 
 
-SIZE = 640, 480
-
-
 def measure(name: str, seconds: float = 3.0) -> float:
-    """After a first picture, which pays for what is set up once."""
+    """Pictures per second, after a first picture that pays for the set-up."""
     (picture,) = _draw(1)
     backbone = build(name, picture)
     started = time.perf_counter()
@@ -125,7 +122,7 @@ def measure(name: str, seconds: float = 3.0) -> float:
 
 
 def build(name: str, picture: Picture) -> Backbone:
-    """The encoder after its first picture."""
+    """The backbone, after its first picture."""
     try:
         backbone = backbones.build(name)
         list(backbone.extract([picture]))

@@ -1,8 +1,8 @@
-"""Code books: the centres that visual words stand for.
+"""Code books: the centres of visual words.
 
 A code book file is an .npz with `centres`: [k, D] float16, or [k, bytes] uint8 where features are bits, compared by how
-many of them differ. It may also have `gap` (see Codebook) and the nodes of a tree. Two generic ones for RootSIFT come
-with the package (256 words for VLAD, 4,096 for ASMK), made by `benchmarks/make_codebooks.py` from photos in Python
+many differ. It may also have `gap` (see Codebook) and the nodes of a vocabulary tree. The package has two generic ones
+for RootSIFT (256 words for VLAD, 4,096 for ASMK), made by `benchmarks/make_codebooks.py` from photos in Python
 packages; `resight codebook` learns one from the images of a collection.
 """
 
@@ -24,7 +24,7 @@ from resight.files.fingerprint import fingerprint
 from resight.types import FloatArray
 
 SHIPPED = Path(__file__).parent / "descriptors"
-GAP_ROWS = 10_000  # that the gap is measured on
+GAP_ROWS = 10_000  # from which the gap is measured
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Codebook:
     centres: NDArray[Any]  # [k, D] float32, or [k, bytes] uint8
     fingerprint: str
     tree: Tree | None = None
-    gap: float | None = None  # squared distance of a feature to its second word less that to its first, on average
+    gap: float | None = None  # mean of the squared distance to the second nearest word minus that to the nearest
 
     @property
     def is_binary(self) -> bool:
@@ -43,7 +43,7 @@ class Codebook:
         return self.find_nearest(vectors, count)[0]
 
     def find_nearest(self, vectors: NDArray[Any], count: int) -> tuple[NDArray[np.int32], FloatArray]:
-        """The `count` nearest words of each row, and their squared distances (of bits: how many differ)."""
+        """The `count` nearest words of each row, and their squared distances (for bits: the number that differ)."""
         self._check(vectors)
         count = min(count, len(self.centres))
         if self.tree is not None:
@@ -62,8 +62,8 @@ class Codebook:
         if vectors.shape[1] != self.centres.shape[1] or (vectors.dtype == np.uint8) != self.is_binary:
             raise InputError(
                 "the code book does not fit the encoder",
-                expected=f"features of {_say_kind(self.centres)}",
-                actual=_say_kind(vectors),
+                expected=f"features of {_format_kind(self.centres)}",
+                actual=_format_kind(vectors),
                 fix="learn one for this encoder: `resight codebook IMAGES --encoder NAME --out FILE.npz`",
             )
 
@@ -77,7 +77,7 @@ def load(path: Path | None, shipped: str) -> Codebook:
     """The code book at `path`, or the shipped one of that name."""
     source = path or SHIPPED / f"{shipped}.npz"
     try:
-        # From memory: numpy leaves the file open when an archive is damaged.
+        # From memory: numpy leaves the file open where the archive is damaged.
         with np.load(io.BytesIO(source.read_bytes()), allow_pickle=False) as archive:
             held = dict(archive)
         levels = range(sum(name.startswith("starts_") for name in held))
@@ -125,7 +125,7 @@ def make(centres: NDArray[Any], tree: Tree | None = None, gap: float | None = No
 
 
 def learn(vectors: NDArray[Any], words: int, seed: int = 0, rounds: int = 20, branching: int | None = None) -> Codebook:
-    """k-means of vectors [n, D] (of bits [n, bytes] uint8: k-majority) into `words` centres, or a tree of them."""
+    """k-means of vectors [n, D] (for bits [n, bytes] uint8: k-majority) into `words` centres, or a tree of them."""
     if len(vectors) < words:
         raise InputError(
             f"too few local features for {words} words",
@@ -158,9 +158,9 @@ def _to_store(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def _as_stored(rows: NDArray[Any]) -> NDArray[Any]:
-    """What a file can hold, so that saving changes nothing."""
+    """The rows as a loaded file has them."""
     return rows if rows.dtype == np.uint8 else rows.astype(np.float32)
 
 
-def _say_kind(rows: NDArray[Any]) -> str:
+def _format_kind(rows: NDArray[Any]) -> str:
     return f"{8 * rows.shape[1]} bits" if rows.dtype == np.uint8 else f"{rows.shape[1]} dimensions"

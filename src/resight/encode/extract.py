@@ -1,8 +1,7 @@
 """The loop over many images: sources in, rows out, in bounded memory.
 
-It knows neither where pictures come from nor where rows go: `read` is a function of one source, `encode` of a few
-pictures, `write` keeps a batch. Some threads read while others encode; what is in flight is bounded, and the order
-stays that of the sources.
+It knows neither data sets nor stores: `read` decodes one source, `encode` takes a few pictures, `write` stores a batch.
+Some threads read while others encode; the number of pictures in flight is bounded, and the order of the sources stays.
 """
 
 import os
@@ -39,7 +38,7 @@ def extract(
 ) -> None:
     """Read and encode every source, and hand the rows to `write`, `batch` images at a time.
 
-    `together` pictures are encoded at once. There are two threads a core: one reads, the other encodes.
+    `together` pictures are encoded at once. Each core has two threads: one reads, the other encodes.
     """
     pending: list[Encoded] = []
     for encoded in encode_ahead(sources, read, encode, together, workers or os.cpu_count() or 1):
@@ -61,7 +60,7 @@ def encode_ahead(
     together: int,
     workers: int,
 ) -> Iterator[Encoded | Skipped]:
-    """Pictures (without their pixels, which nobody needs any more) and rows, in order; what cannot be read between."""
+    """Pictures (without their pixels, to free memory) and rows, in order; Skipped where a source is unreadable."""
 
     def encode_some(items: Sequence[Picture | Skipped]) -> list[Encoded | Skipped]:
         pictures = [item for item in items if isinstance(item, Picture)]
@@ -71,8 +70,8 @@ def encode_ahead(
     with (
         ThreadPoolExecutor(workers, thread_name_prefix="read") as readers,
         ThreadPoolExecutor(workers, thread_name_prefix="encode") as encoders,
-        # Threads below threads would wait for each other, and do so at full speed. The libraries are looked up by
-        # another thread than the main one: an interrupt would get lost in the callback that does it.
+        # BLAS threads inside ours would wait for each other in busy loops. Another thread than the main one looks up
+        # the libraries: an interrupt would get lost in its callback.
         readers.submit(ThreadpoolController).result().limit(limits=1, user_api="blas"),
     ):
         pictures = run_ahead(sources, read, readers, workers + together)
@@ -83,7 +82,7 @@ def encode_ahead(
 def run_ahead(
     items: Iterable[Given], work: Callable[[Given], Made], pool: ThreadPoolExecutor, ahead: int
 ) -> Iterator[Made]:
-    """The results in the order of the items, at most `ahead` of them under way or waiting to be taken."""
+    """The results in the order of the items, at most `ahead` of them running or waiting to be taken."""
     flying: deque[Future[Made]] = deque()
     try:
         for item in items:

@@ -1,8 +1,8 @@
-"""What backbones have seen already, kept in a folder: a picture goes through the same network once, ever.
+"""A cache of Features in a folder: a picture goes through the same network only once.
 
-In: pictures. Out: their Features, read from the folder where the very same pixels went through a backbone of the same
-fingerprint at the same scale before, computed and kept where not. One file a picture, written whole or not at all, so
-that work that was stopped goes on where it was. Above `limit` bytes the files that were not used for longest go.
+In: pictures. Out: their Features, read from the folder where the same pixels have gone through a backbone of the same
+fingerprint at the same scale, otherwise computed and stored. One file per picture, written atomically, so that an
+interrupted run continues where it stopped. Above `limit` bytes the least recently used files are deleted.
 """
 
 import contextlib
@@ -26,26 +26,26 @@ from resight.types import Features, Picture
 
 ARRAYS = [field.name for field in fields(Features) if field.name not in ("ids", "grid")]
 MAGIC = b"resight features 1\n"
-ALIGNED = 64  # bytes: where the arrays begin
-ROOM = 0.9  # of the limit, once something had to go
-ABANDONED = 3600.0  # seconds after which a temporary file has nobody who still writes it
+ALIGNED = 64  # bytes: alignment of the first array
+ROOM = 0.9  # of the limit, after files were deleted
+ABANDONED = 3600.0  # seconds after which a temporary file is taken for abandoned
 
 
 class FeatureCache:
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder = folder
         self.limit = limit
-        self.found = self.computed = 0  # pictures, since it was opened
+        self.found = self.computed = 0  # pictures, since the cache was opened
         self._lock = threading.Lock()
-        self._bytes: int | None = None  # of all files, as far as this process knows; None: not counted yet
+        self._bytes: int | None = None  # of all files, as counted by this process; None: not yet
 
     def read(self, key: str) -> Features | None:
-        path = self._place(key)
+        path = self._path(key)
         try:
             data = bytearray(path.read_bytes())
             os.utime(path)
         except OSError:
-            return None  # not there, or dropped by another process meanwhile
+            return None  # missing, or deleted by another process
         try:
             return unpack(data)
         except (ValueError, KeyError, TypeError):
@@ -53,13 +53,13 @@ class FeatureCache:
             return None
 
     def write(self, key: str, features: Features) -> None:
-        path = self._place(key)
+        path = self._path(key)
         data = pack(features)
         size = len(data)
         if size > self.limit:
             return
-        fix = "another folder or a smaller limit: --cache, --cache-size; or do without it: --no-cache"
-        with write_atomic(path, f"cannot keep features in {self.folder}", fix) as temporary:
+        fix = "choose another folder (--cache) or a smaller limit (--cache-size), or switch it off (--no-cache)"
+        with write_atomic(path, f"cannot cache features in {self.folder}", fix) as temporary:
             temporary.write_bytes(data)
         self._count(size)
 
@@ -68,7 +68,7 @@ class FeatureCache:
             self.found += found
             self.computed += computed
 
-    def _place(self, key: str) -> Path:
+    def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key[2:]}.features"
 
     def _count(self, size: int) -> None:
@@ -82,7 +82,7 @@ class FeatureCache:
         return sum(size for _, size, _ in self._list_files())
 
     def _drop_oldest(self) -> int:
-        """Bytes that stay."""
+        """Delete the least recently used files; the bytes that stay."""
         known = self._list_files()
         total = sum(size for _, size, _ in known)
         now = time.time()
@@ -95,17 +95,17 @@ class FeatureCache:
         return total
 
     def _list_files(self) -> list[tuple[float, int, Path]]:
-        """When each was used last, its bytes and its place."""
+        """The time of last use, the bytes and the path of each file."""
         known = []
         for path in self.folder.glob("??/*"):
-            with contextlib.suppress(FileNotFoundError):  # another process drops files too
+            with contextlib.suppress(FileNotFoundError):  # another process may delete files
                 status = path.stat()
                 known.append((status.st_mtime, status.st_size, path))
         return known
 
 
 class Cached:
-    """A backbone that asks the cache first."""
+    """A backbone that looks in the cache first."""
 
     def __init__(self, backbone: Backbone, cache: FeatureCache) -> None:
         self.max_side = backbone.max_side
@@ -137,22 +137,22 @@ def unbatch(batches: Iterable[Features]) -> Iterator[Features]:
 
 
 def pack(features: Features) -> bytes:
-    """A line that says what it is, the length of a header, the header (JSON: grid, types and shapes), the arrays.
+    """A magic line, the length of the header, the header (JSON: grid, types and shapes), the arrays.
 
-    Not numpy's own format: reading its header builds a syntax tree, which threads of Python 3.11 cannot do at once.
+    Not numpy's format: reading its header builds a syntax tree, which several threads of Python 3.11 cannot do at once.
     """
     arrays = {name: getattr(features, name) for name in ARRAYS if getattr(features, name) is not None}
-    told = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-    header = json.dumps({"grid": features.grid, "arrays": told}).encode()
+    shapes = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
+    header = json.dumps({"grid": features.grid, "arrays": shapes}).encode()
     header += b" " * (-(len(MAGIC) + 4 + len(header)) % ALIGNED)
     start = MAGIC + len(header).to_bytes(4, "little") + header
     return b"".join([start, *(np.ascontiguousarray(array).tobytes() for array in arrays.values())])
 
 
 def unpack(data: bytearray) -> Features:
-    """The inverse, its one picture without a name; ValueError, KeyError or TypeError where the data is damaged."""
+    """The inverse, with an empty id; raises ValueError, KeyError or TypeError where the data is damaged."""
     if not data.startswith(MAGIC):
-        raise ValueError("not a file of features")
+        raise ValueError("not a features file")
     at = len(MAGIC) + 4
     length = int.from_bytes(data[len(MAGIC) : at], "little")
     header = json.loads(data[at : at + length])
@@ -163,19 +163,19 @@ def unpack(data: bytearray) -> Features:
         held[name] = np.frombuffer(data, np.dtype(kind), count, at).reshape(shape)
         at += held[name].nbytes
     if at != len(data):
-        raise ValueError("cut short, or too long")
+        raise ValueError("truncated, or too long")
     return Features(ids=("",), grid=tuple(header["grid"]) if header["grid"] else None, **held)
 
 
 def make_key(picture: Picture, fingerprint: str, scale: float) -> str:
-    """Of the pixels that the backbone is shown: a crop, or the same file decoded reduced, is another picture."""
-    told = f"{fingerprint}\0{scale:g}\0{picture.pixels.shape}\0{picture.size}\0"
-    digest = hashlib.sha256(told.encode())
+    """A hash of the pixels that the backbone sees: a crop, or a reduced decoding of the file, is another picture."""
+    header = f"{fingerprint}\0{scale:g}\0{picture.pixels.shape}\0{picture.size}\0"
+    digest = hashlib.sha256(header.encode())
     digest.update(np.ascontiguousarray(picture.pixels).data)
     return digest.hexdigest()
 
 
 def find_folder() -> Path:
-    """Where features are kept when nobody says otherwise: RESIGHT_CACHE, or the user's own cache folder."""
+    """The default folder: RESIGHT_CACHE, or the user's cache folder."""
     named = os.environ.get("RESIGHT_CACHE")
     return Path(named) if named else cache_folder() / "features"

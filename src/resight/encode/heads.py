@@ -1,10 +1,10 @@
-"""A head: a small learnt layer over the rows of a frozen encoder, one vector an image or many tokens.
+"""A head: a small learnt layer over the rows of a frozen encoder, one vector per image or many tokens.
 
-    y = L2( (x - mean) skip  +  max(0, (x - mean) hidden + shift) output )          the second term where it was learnt
+    y = L2( (x - mean) skip  +  max(0, (x - mean) hidden + shift) output )          the second term is optional
 
-A row of zeros, which is similar to nothing, stays one. A file is in the safetensors format: the arrays, all of float32,
-and facts (JSON, in the header): which rows it fits, what it was trained on and what that gained. It is read and written
-here without torch. `resight train --folder` makes one.
+A row of zeros stays one, similar to nothing. A file is in the safetensors format: the arrays, all of float32, and facts
+(JSON, in the header) on the rows it fits, its training and the gain. This module reads and writes it without torch.
+`resight train --folder` makes one.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ FIX = "make one with `resight train --folder PHOTOS --out FOLDER`"
 
 @dataclass(frozen=True)
 class Facts:
-    """Which rows a head fits, and what it was learnt from."""
+    """The rows that a head fits, and its training."""
 
     space: str  # of the rows that go in
     kind: str  # the plug-in of resight.train.heads
-    things: int  # that it was trained on
+    things: int  # instances that it was trained on; files on disk have this name
     images: int
-    seconds: float = 0.0  # of training, the encoding of the images not counted
-    gain: float | None = None  # in mean AP, over the frozen encoder, on things that it was not trained on
+    seconds: float = 0.0  # of training, without encoding the images
+    gain: float | None = None  # in mean AP, over the frozen encoder, on instances outside the training set
     low: float | None = None  # the ends of the gain's 95 % interval
     high: float | None = None
 
@@ -47,7 +47,7 @@ class Head:
     skip: FloatArray  # [D, d]
     facts: Facts
     fingerprint: str
-    hidden: FloatArray | None = None  # [D, h]; these three are all there, or none
+    hidden: FloatArray | None = None  # [D, h]; this and the next two are set together, or None
     shift: FloatArray | None = None  # [h]
     output: FloatArray | None = None  # [h, d]
 
@@ -56,9 +56,9 @@ class Head:
         if vectors.shape[1] != len(self.mean):
             raise RecipeError(
                 "the head does not fit the descriptor",
-                expected=f"vectors of {len(self.mean)} dimensions, as it was trained on",
+                expected=f"vectors of {len(self.mean)} dimensions, as in training",
                 actual=f"{vectors.shape[1]} dimensions",
-                fix="use it with the recipe that it was made with, or train one for this encoder and descriptor",
+                fix="use it with the recipe that made it, or train one for this encoder and descriptor",
             )
         rows = np.asarray(vectors, np.float32) - self.mean
         turned = rows @ self.skip
@@ -97,7 +97,7 @@ def save(head: Head, path: Path) -> None:
         header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # the format wants the arrays aligned
+    text += b" " * (-len(text) % 8)  # the format requires aligned arrays
     with write_atomic(path) as temporary:
         temporary.write_bytes(
             b"".join([len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in arrays.values())])
@@ -109,7 +109,7 @@ def load(path: Path) -> Head:
         data = path.read_bytes()
         length = int.from_bytes(data[:8], "little")
         if length > min(LONGEST_HEADER, len(data)):
-            raise ValueError("it does not begin as a safetensors file does")
+            raise ValueError("it does not begin like a safetensors file")
         header = json.loads(data[8 : 8 + length])
         facts = Facts(**json.loads(header.pop("__metadata__")["resight_head"]))
         arrays = {name: _read_array(data, 8 + length, entry) for name, entry in header.items()}
@@ -124,7 +124,7 @@ def load(path: Path) -> Head:
 
 
 def list_arrays(head: Head) -> dict[str, FloatArray]:
-    """Its arrays by name, those that it has."""
+    """The arrays that it has, by name."""
     named = {name: getattr(head, name) for name in ("mean", "skip", "hidden", "shift", "output")}
     return {name: array for name, array in named.items() if array is not None}
 
@@ -133,5 +133,5 @@ def _read_array(data: bytes, start: int, entry: Mapping[str, Any]) -> FloatArray
     low, high = entry["data_offsets"]
     shape = tuple(entry["shape"])
     if entry["dtype"] != "F32" or not 0 <= low <= high <= len(data) - start or high - low != 4 * math.prod(shape):
-        raise ValueError("an array of another type than F32, or one that is cut short")
+        raise ValueError("an array is not F32, or is truncated")
     return np.frombuffer(data, "<f4", (high - low) // 4, start + low).reshape(shape).astype(np.float32)

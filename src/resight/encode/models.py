@@ -1,7 +1,7 @@
-"""The catalogue: networks by name, so that one word of a recipe says which network, whose weights and at which size.
+"""The catalogue: networks by name, so that one word of a recipe selects a network, its weights and its size.
 
-In: models.toml, one table a network. Out: Models, and `resolve`, which puts the plug-in and its settings in the place
-of a name: `encoder = "dino_vits16"`, or `{ name = "dino_vits16", size = 448 }` to change a setting.
+In: models.toml, one table per network. Out: Models, and `resolve`, which replaces a name by its plug-in and settings:
+`encoder = "dino_vits16"`, or `{ name = "dino_vits16", size = 448 }` to change a setting.
 """
 
 import tomllib
@@ -25,13 +25,13 @@ class Model:
     title: str  # as papers write it
     family: str
     encoder: Choice
-    training: str  # on what, and how
+    training: str  # data and method
     dimensions: int
-    tokens: int  # patches or cells of the default size
+    tokens: int  # patches or cells at the default size
     parameters: float  # millions
     licence: str  # of the weights
-    gated: bool = False  # given out only to those who accept its conditions
-    own_weights: bool = False  # nobody gives them out by a common way: `weights` has to name a file
+    gated: bool = False  # the makers require consent to their conditions
+    own_weights: bool = False  # not on the hub: `weights` must name a file
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ def find(name: str) -> str | Model:
 
 
 def resolve(choice: Choice) -> Choice:
-    """The plug-in and settings that a name of the catalogue stands for, with the given settings put in."""
+    """The plug-in and settings that a name of the catalogue stands for, with the given settings on top."""
     model = find(choice.name)
     if isinstance(model, str):
         return choice
     if model.own_weights and "weights" not in choice.settings and not choice.settings.get("untrained"):
         raise MissingWeights(
-            f"{model.title} needs weights that you have",
+            f"{model.title} needs a weights file",
             expected="the setting weights, the path of a .safetensors or .pth file",
             actual="none",
             fix=f'encoder = {{ name = "{model.name}", weights = "FILE" }}',
@@ -77,7 +77,7 @@ def resolve(choice: Choice) -> Choice:
 
 
 def resolve_branch(branch: Branch) -> Branch:
-    """The branch without names of the catalogue, also in the parts of a fused encoder."""
+    """The branch with all names of the catalogue resolved, also in the parts of a fused encoder."""
     choice = resolve(branch.encoder)
     parts: Any = choice.settings.get("parts")
     if parts is not None:

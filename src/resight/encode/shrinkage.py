@@ -1,7 +1,8 @@
-"""Covariances from few samples. In: rows, a block at a time. Out: their moments, and how far to trust them.
+"""Shrinkage: covariances from few samples, and how much to shrink them.
 
-A sample covariance S of n rows in D dimensions has eigenvalues that are too large and too small; for n < D some are
-zero, and whitening would blow those directions up. It is therefore pulled towards a multiple of the identity:
+`measure`: rows, one block at a time → their moments. A sample covariance S of n rows in D dimensions has eigenvalues
+that are too large and too small; for n < D some are zero, and whitening would amplify those directions without limit.
+Shrinkage pulls it towards a multiple of the identity:
 
     S_ρ = (1 - ρ) S + ρ μ I,    μ = tr S / D
 
@@ -11,17 +12,15 @@ The intensity ρ is the larger of two estimates of the best one:
     OAS (Chen et al. 2010)   ρ = ((1 - 2/D) ‖S‖² + tr² S) / ((n + 1 - 2/D) (‖S‖² - tr² S / D))
 
 with ‖·‖ the Frobenius norm. The first holds for any distribution, but goes to 0 when there are only one or two rows,
-whose covariance they seem to explain perfectly; the second goes to 1 there, but takes rows for normally distributed.
+whose covariance they seem to explain perfectly; the second goes to 1 there, but assumes normally distributed rows.
 
-Whether a whitening that was learnt from pairs holds for pairs that it has not seen.
+`choose_shrinkage`: images, pairs of them that show the same instance → the intensity for the covariance of the
+differences of pairs, by cross-validation. Each of FOLDS parts of the pairs is held out once: every image of a held-out
+pair searches for its partner among all others, and scores 1 / rank. Pairs that are connected by common images are held
+out together, and the images of such a group never count as wrong answers for each other.
 
-In: images, pairs of them that show the same thing, and intensities of shrinkage. Out: the intensity to use. Pairs are
-learnt in FOLDS parts, each tried on the part left out: every image of a pair looks for its partner among all others,
-and 1 / rank is its score. Pairs that hang together by a common image are left out together, and the images of such a
-group never count as wrong answers for one another.
-
-The analytic intensity stays unless another, or no whitening at all, does better by SURE standard errors. Few pairs
-cannot tell two intensities apart by their ranks, and whoever took the best of many each time would follow chance.
+The analytic intensity stays unless another, or no whitening at all, is better by SURE standard errors: few pairs cannot
+distinguish two intensities by their ranks, and the best of many would be a matter of chance.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,10 +34,16 @@ from resight.types import FloatArray, IntArray
 from resight.vectors import l2_normalise
 
 Matrix = NDArray[np.float64]
-Blocks = Callable[[], Iterable[NDArray[np.floating]]]  # gives all rows each time that it is called, in parts [b, D]
+Blocks = Callable[[], Iterable[NDArray[np.floating]]]  # each call yields all rows, in parts [b, D]
 MOST_DIMENSIONS = 4096  # a [D, D] matrix in float64 is then 128 MiB, and learning holds a few
-ROWS_AT_ONCE = 4096  # of many tokens, in float64
-SMALLEST = 1e-10  # of the mean eigenvalue: what is below is rounding
+ROWS_AT_ONCE = 4096  # that are converted to float64 together
+SMALLEST = 1e-10  # of the mean eigenvalue: smaller ones are rounding
+FOLDS = 5
+STRONGER = (0.5, 0.7, 0.8, 0.9, 1.0)  # tried beside the analytic intensity, where they shrink more
+FEWEST_GROUPS = 10  # of pairs; fewer give no useful standard error
+SURE = 2.0  # standard errors
+MOST_QUERIES = 500  # pairs whose images search for each other
+QUERIES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Moments:
 
 
 def measure(blocks: Blocks) -> Moments:
-    """In two passes, one for the mean: memory holds one block and a [D, D] matrix."""
+    """Two passes, the first for the mean; memory holds one block and a [D, D] matrix."""
     rows, total = 0, np.zeros(1)
     for block in blocks():
         rows, total = rows + len(block), total + block.sum(axis=0, dtype=np.float64)
@@ -77,10 +82,10 @@ def measure_about(mean: Matrix, blocks: Iterable[NDArray[np.floating]]) -> tuple
 
 
 def choose_intensity(covariance: Matrix, fourth: float, independent: int) -> float:
-    """ρ, from 0 to 1. `independent` is n: fewer than the rows where some follow from others."""
+    """ρ, from 0 to 1. `independent` is n: less than the number of rows where some follow from others."""
     size, trace, square = len(covariance), float(np.trace(covariance)), float((covariance**2).sum())
     spread = square - trace**2 / size
-    if independent < 1 or spread <= 1e-12 * square:  # one dimension, no rows, or round already
+    if independent < 1 or spread <= 1e-12 * square:  # one dimension, no rows, or isotropic already
         return 1.0
     ledoit_wolf = (fourth - square) / (independent * spread)
     oas = ((1 - 2 / size) * square + trace**2) / ((independent + 1 - 2 / size) * spread)
@@ -90,7 +95,7 @@ def choose_intensity(covariance: Matrix, fourth: float, independent: int) -> flo
 def shrink(eigenvalues: Matrix, intensity: float) -> Matrix:
     """Eigenvalues [D] of S → those of S_ρ, all above 0."""
     mean = float(eigenvalues.mean())
-    if mean <= 0:  # samples without any spread say nothing about a direction
+    if mean <= 0:  # samples without spread favour no direction
         return np.ones_like(eigenvalues)
     return np.maximum((1 - intensity) * eigenvalues + intensity * mean, SMALLEST * mean)
 
@@ -104,44 +109,38 @@ def _check(mean: Matrix) -> None:
             fix="for vlad, a code book with fewer words: `resight codebook PHOTOS --words 32 --out FILE.npz`",
         )
     if not np.isfinite(mean).all():
-        raise InputError("not all vectors are finite", expected="numbers", actual="NaN or infinity", fix="leave it out")
-
-
-FOLDS = 5
-STRONGER = (0.5, 0.7, 0.8, 0.9, 1.0)  # tried beside the analytic intensity, where they shrink more than it does
-FEWEST = 10  # groups of pairs that a comparison is worth; fewer have no standard error to speak of
-SURE = 2.0
-MOST_ASKED = 500  # pairs that look for each other
-QUERIES_AT_ONCE = 256
+        raise InputError(
+            "not all vectors are finite", expected="numbers", actual="NaN or infinity", fix="leave those images out"
+        )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    shrinkage: float | None  # None: the vectors are best left as they are
-    before: float | None = None  # mean of 1 / rank of the partner, as the vectors are; None: too few pairs to tell
-    after: float | None = None  # the same with what was chosen
+    shrinkage: float | None  # None: the vectors are best left unwhitened
+    before: float | None = None  # mean of 1 / rank of the partner, unwhitened; None: too few pairs to compare
+    after: float | None = None  # the same with the chosen intensity
 
 
 def choose_shrinkage(
     gallery: FloatArray, pairs: IntArray, mean: Matrix, power: float, generator: np.random.Generator
 ) -> Verdict:
-    """Images [m, D], row numbers of pairs [p, 2] → the intensity for the covariance of their differences."""
+    """Images [m, D], row numbers of pairs [p, 2] → the intensity, by cross-validation."""
     analytic = measure_pairs(gallery, pairs)[1]
     groups = group_images(pairs, len(gallery))
     group_of_pair = groups[pairs[:, 0]]
     names = np.unique(group_of_pair)
-    if len(names) < FEWEST:
+    if len(names) < FEWEST_GROUPS:
         return Verdict(analytic)
     choices = [analytic, *(value for value in STRONGER if value > analytic)]
     fold_of_group = np.empty(groups.max() + 1, np.int64)
     fold_of_group[names] = generator.permutation(len(names)) % FOLDS
-    asked = generator.permutation(len(pairs))[:MOST_ASKED]
+    asked = generator.permutation(len(pairs))[:MOST_QUERIES]
     scores = np.zeros((len(choices) + 1, len(asked)))
     for fold in range(FOLDS):
         learnt = pairs[fold_of_group[group_of_pair] != fold]
-        held = fold_of_group[group_of_pair[asked]] == fold
-        scores[:, held] = _try(gallery, learnt, pairs[asked[held]], groups, mean, choices[1:], power)
-    best = _pick(scores, group_of_pair[asked])
+        held_out = fold_of_group[group_of_pair[asked]] == fold
+        scores[:, held_out] = _score_choices(gallery, learnt, pairs[asked[held_out]], groups, mean, choices[1:], power)
+    best = _choose(scores, group_of_pair[asked])
     chosen = None if best == len(choices) else choices[best]
     return Verdict(chosen, float(scores[-1].mean()), float(scores[best].mean()))
 
@@ -149,7 +148,7 @@ def choose_shrinkage(
 def measure_pairs(gallery: FloatArray, pairs: IntArray) -> tuple[Matrix, float]:
     """The covariance of the differences of pairs, and the analytic intensity of its shrinkage.
 
-    The differences of k images that hang together all follow from k - 1 of them.
+    All differences of k connected images follow from k - 1 of them.
     """
     parts = (pairs[start : start + QUERIES_AT_ONCE] for start in range(0, len(pairs), QUERIES_AT_ONCE))
     differences = (gallery[part[:, 0]].astype(np.float64) - gallery[part[:, 1]] for part in parts)
@@ -160,7 +159,7 @@ def measure_pairs(gallery: FloatArray, pairs: IntArray) -> tuple[Matrix, float]:
 
 
 def group_images(pairs: IntArray, count: int) -> IntArray:
-    """[count]: the group of images that pairs tie together, named by its first image; -1: in no pair."""
+    """[count]: the group of images that pairs connect, named by its first image; -1: in no pair."""
     first = np.arange(count)
 
     def find(image: int) -> int:
@@ -178,7 +177,7 @@ def group_images(pairs: IntArray, count: int) -> IntArray:
     return groups
 
 
-def _try(
+def _score_choices(
     gallery: FloatArray,
     learnt: IntArray,
     asked: IntArray,
@@ -187,17 +186,19 @@ def _try(
     stronger: Sequence[float],
     power: float,
 ) -> NDArray[np.float64]:
-    """Scores [choices, asked]: by the analytic intensity of the learnt pairs, by each stronger one, without any."""
+    """Scores [choices, asked]: with the analytic intensity of the learnt pairs, with each stronger one, unwhitened."""
     covariance, analytic = measure_pairs(gallery, learnt)
     eigenvalues, vectors = np.linalg.eigh(covariance)
     turned = np.asarray((gallery - mean) @ vectors, np.float32)
     scales = [shrink(eigenvalues, value) ** -power for value in (analytic, *stronger)]
     views = [*(l2_normalise(turned * scale.astype(np.float32)) for scale in scales), l2_normalise(gallery)]
-    return np.stack([(_find(view, asked, groups) + _find(view, asked[:, ::-1], groups)) / 2 for view in views])
+    return np.stack(
+        [(_score_ranks(view, asked, groups) + _score_ranks(view, asked[:, ::-1], groups)) / 2 for view in views]
+    )
 
 
-def _find(vectors: FloatArray, asked: IntArray, groups: IntArray) -> NDArray[np.float64]:
-    """1 / rank of the second image of each pair when the first one asks."""
+def _score_ranks(vectors: FloatArray, asked: IntArray, groups: IntArray) -> NDArray[np.float64]:
+    """1 / rank of the second image of each pair when the first one is the query."""
     ranks = [np.zeros(0)]
     for start in range(0, len(asked), QUERIES_AT_ONCE):
         queries, partners = asked[start : start + QUERIES_AT_ONCE].T
@@ -208,8 +209,8 @@ def _find(vectors: FloatArray, asked: IntArray, groups: IntArray) -> NDArray[np.
     return 1 / np.concatenate(ranks)
 
 
-def _pick(scores: NDArray[np.float64], groups: IntArray) -> int:
-    """The row of scores [choices, asked] to use: the first, unless another is better beyond doubt."""
+def _choose(scores: NDArray[np.float64], groups: IntArray) -> int:
+    """The row of scores [choices, asked] to use: the first, unless another is better by SURE standard errors."""
     names, slots = np.unique(groups, return_inverse=True)
     sizes = np.bincount(slots)
     gains = np.stack([np.bincount(slots, row, len(names)) / sizes for row in scores - scores[0]])

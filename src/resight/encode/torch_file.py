@@ -1,8 +1,8 @@
-"""Weights out of a torch file, without torch and without running what the file says.
+"""Weights from a torch file, without torch and without executing the file's code.
 
-In: the path of a `.pth` file, as `torch.save(model.state_dict(), path)` writes it (the zip of today, or the row of
+In: the path of a `.pth` file, as `torch.save(model.state_dict(), path)` writes it (today's zip, or the series of
 pickles from before torch 1.6). Out: {name: array}. A pickle is a program: this reader lets it build ordered
-dictionaries and tensors of plain numbers, and refuses every other name before anything is called.
+dictionaries and tensors of plain numbers, and refuses every other name before it calls anything.
 """
 
 import io
@@ -34,16 +34,16 @@ STORAGES = {
     "ByteStorage": "<u1",
     "BoolStorage": "|b1",
 }
-MEMO_LIMIT = 1_000_000  # the C unpickler allocates its memo up to the highest number that the file names
+MEMO_LIMIT = 1_000_000  # the C unpickler allocates its memo up to the highest number in the file
 DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError)
 Arrays = dict[str, NDArray[Any]]
 
 
 def load(path: Path) -> Arrays:
-    """The state dict in a torch file: [shape] arrays by name, each a copy of its own."""
+    """The state dict in a torch file: arrays by name, each a copy."""
     try:
         data = path.read_bytes()
-        table = _read_zip(data) if zipfile.is_zipfile(io.BytesIO(data)) else _read_row_of_pickles(data)
+        table = _read_zip(data) if zipfile.is_zipfile(io.BytesIO(data)) else _read_series_of_pickles(data)
     except OSError as error:
         raise _refuse(path, str(error)) from error
     except (*DAMAGED, pickle.UnpicklingError, zipfile.BadZipFile) as error:
@@ -58,7 +58,7 @@ def load(path: Path) -> Arrays:
 
 @dataclass
 class _Storage:
-    """Numbers in a file; a row of pickles names its storages before their bytes come."""
+    """Numbers in a file; a series of pickles names its storages before their bytes follow."""
 
     dtype: str
     length: int
@@ -93,7 +93,7 @@ def _read_zip(data: bytes) -> Any:
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries.values()):
             raise ValueError("its entries are compressed, which torch never does")
         if "byteorder" in entries and archive.read(entries["byteorder"]).strip() != b"little":
-            raise ValueError("its numbers are stored big end first")
+            raise ValueError("its numbers are big-endian")
 
         def find(storage: _Storage, key: str) -> _Storage:
             storage.numbers = _to_numbers(archive.read(entries[f"data/{key}"]), storage)
@@ -102,7 +102,7 @@ def _read_zip(data: bytes) -> Any:
         return _unpickle(io.BytesIO(archive.read(entries["data.pkl"])), find)
 
 
-def _read_row_of_pickles(data: bytes) -> Any:
+def _read_series_of_pickles(data: bytes) -> Any:
     """Magic number, version, machine, state dict, keys; then each storage: its length and its bytes."""
     stream = io.BytesIO(data)
     storages: dict[str, _Storage] = {}
@@ -110,7 +110,7 @@ def _read_row_of_pickles(data: bytes) -> Any:
     if magic != MAGIC:
         raise ValueError("it is not a torch file")
     if not machine["little_endian"]:
-        raise ValueError("its numbers are stored big end first")
+        raise ValueError("its numbers are big-endian")
     table = _unpickle(stream, lambda storage, key: storages.setdefault(key, storage))
     for key in _unpickle(stream, _refuse_storage):
         storage = storages[key]
@@ -122,7 +122,7 @@ def _read_row_of_pickles(data: bytes) -> Any:
 
 
 def _unpickle(stream: io.BytesIO, find: Callable[[_Storage, str], _Storage]) -> Any:
-    """The next pickle of the stream; `find` turns a storage that it names into the one to use."""
+    """The next pickle of the stream; `find` maps a storage that it names to the one to use."""
     start = stream.tell()
     for opcode, argument, _ in pickletools.genops(stream):
         if opcode.name.endswith("PUT") and isinstance(argument, int) and argument > MEMO_LIMIT:
@@ -153,7 +153,7 @@ NAMES = {  # that a state dict needs
 def _to_numbers(data: bytes, storage: _Storage) -> NDArray[Any]:
     numbers: NDArray[Any] = np.frombuffer(data, storage.dtype)
     if len(numbers) != storage.length:
-        raise ValueError(f"{len(numbers)} numbers where {storage.length} were announced: the file was cut short")
+        raise ValueError(f"{len(numbers)} numbers where {storage.length} were announced: the file is truncated")
     return numbers
 
 

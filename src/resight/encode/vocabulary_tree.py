@@ -1,9 +1,9 @@
-"""A tree of words: to find the word of a feature takes `branching` comparisons a level, and not one a word.
+"""Vocabulary trees: the word of a feature takes `branching` comparisons per level, instead of one per word.
 
-In: rows, how many words, how many nodes below a node. Out: the words, and a Tree to find them through. Every node is
-split by k-means (k-majority where rows are bits) over its own rows, and the words are shared out among its children by
-how many rows they have. Nistér and Stewénius, CVPR 2006. A node that is a word already goes down through the levels as
-its own only child, so that all words lie on the last level.
+In: rows, the number of words, the number of children per node. Out: the words, and a Tree that leads to them. k-means
+(k-majority where rows are bits) splits every node by its own rows, and the words are divided among its children in
+proportion to their rows. Nistér and Stewénius, CVPR 2006. A node with one word continues through the levels as its own
+only child, so that all words lie on the last level.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +18,12 @@ from resight.types import FloatArray, IntArray
 Rows = NDArray[Any]
 Find = Callable[[Rows, int, int, np.random.Generator], Rows]
 Nearest = Callable[[Rows, Rows], NDArray[np.int64]]
-NUMBERS_AT_ONCE = 1 << 24  # of the nodes that are compared with rows
+NUMBERS_AT_ONCE = 1 << 24  # of nodes, compared with rows
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Level by level from the top; the words themselves are the last level, and not in here."""
+    """Levels from the top; the words themselves are the last level and not included."""
 
     nodes: tuple[Rows, ...]  # [m, D] float32, or packed bits
     starts: tuple[IntArray, ...]  # [m + 1]: node i has the nodes starts[i] to starts[i + 1] of the next level
@@ -52,9 +52,9 @@ def grow(
 def descend(
     vectors: FloatArray, tree: Tree, nodes: Sequence[FloatArray], words: FloatArray, count: int
 ) -> tuple[NDArray[np.int32], FloatArray]:
-    """The `count` nearest words that are found [n, count], nearest first, and their squared distances.
+    """The `count` nearest words that the tree finds [n, count], nearest first, and their squared distances.
 
-    On every level the `count` nearest nodes are kept. `nodes` are the tree's, and `words` its words, as numbers.
+    Each level keeps the `count` nearest nodes. `nodes` are those of the tree, and `words` its words, as numbers.
     """
     levels = [*nodes, words]
     found = np.zeros((len(vectors), count), np.int32)
@@ -80,17 +80,17 @@ def _split(
     belongs = nearest(own, centres)
     sizes = np.bincount(belongs, minlength=len(centres))
     held = np.flatnonzero(sizes)
-    if len(held) == 1:  # rows that are all alike
+    if len(held) == 1:  # all rows are equal
         return [_Node(centres[held[0]], part, 1) for part in np.array_split(node.members, node.words)]
-    shares = _share_out(node.words, sizes[held])
+    shares = _divide_words(node.words, sizes[held])
     return [
         _Node(centres[child], node.members[belongs == child], share)
         for child, share in zip(held.tolist(), shares, strict=True)
     ]
 
 
-def _share_out(words: int, sizes: NDArray[np.int64]) -> list[int]:
-    """Words for each child: at least one, at most as many as it has rows, and else by its share of the rows."""
+def _divide_words(words: int, sizes: NDArray[np.int64]) -> list[int]:
+    """Words for each child: by its share of the rows, at least one, at most one per row."""
     shares = np.maximum(words * sizes // sizes.sum(), 1)
     while shares.sum() != words:
         missing = np.sign(words - shares.sum())
@@ -101,7 +101,7 @@ def _share_out(words: int, sizes: NDArray[np.int64]) -> list[int]:
 
 
 def _list_children(chosen: NDArray[np.int64], starts: IntArray) -> NDArray[np.int64]:
-    """The children of some nodes of each row [n, c × the most that a node has]; -1 where a node has fewer."""
+    """The children of each row's nodes [n, c × the most children of a node]; -1 where a node has fewer."""
     most = int(np.diff(starts).max())
     children = starts[:-1, None] + np.arange(most)
     children[children >= starts[1:, None]] = -1

@@ -1,16 +1,16 @@
-"""Whitening: v → L2((v - mean) @ projection), learnt from one's own images.
+"""Whitening: v → L2((v - mean) @ projection), learnt from a collection's own images.
 
     pca   C = covariance of all vectors, shrunk, = V Λ Vᵀ;  projection = V Λ^(-power), largest eigenvalue first.
           Power 0.5 gives every direction the same variance; 0 only turns and cuts (Jégou and Chum, ECCV 2012).
     lw    S = covariance of the differences of matching pairs, shrunk;  P = S^(-power);  R = eigenvectors of P C P,
-          largest eigenvalue first;  projection = P R. What differs between views of the same thing counts less
+          largest eigenvalue first;  projection = P R. Differences between views of one instance count less
           (Mikolajczyk and Matas, ICCV 2007; Radenović et al., TPAMI 2019).
 
-Shrinkage (`shrinkage.py`) replaces an eigenvalue λ by (1 - ρ) λ + ρ mean(λ). At ρ = 1 all are the same, and the order
-is that of the cosine of centred vectors. For lw, ρ is tried on held-out pairs (`held_out.py`), and where no whitening
-is better beyond doubt, mean = 0 and P = I: cosines stay as they are.
+Shrinkage (`shrinkage.py`) replaces an eigenvalue λ by (1 - ρ) λ + ρ mean(λ). At ρ = 1 all are equal, and the order
+is that of the cosine of centred vectors. For lw, cross-validation over pairs chooses ρ; where no
+whitening is significantly better, mean = 0 and P = I, and cosines stay as they are.
 
-A file holds mean [D], projection [D, d] and facts (JSON): what it was learnt from. `resight whiten` makes one.
+A file holds mean [D], projection [D, d] and facts (JSON) about its origin. `resight whiten` makes one.
 """
 
 import io
@@ -31,18 +31,18 @@ from resight.vectors import l2_normalise
 
 @dataclass(frozen=True)
 class Facts:
-    """What a whitening was learnt from, and how."""
+    """The data that a whitening was learnt from, and how."""
 
     kind: str  # pca | lw
     images: int
     rows: int  # vectors: as many as images, or more where an image has several
     pairs: int  # 0 for pca
-    shrinkage: float | None  # None: held-out pairs were found best by the vectors as they are
+    shrinkage: float | None  # None: held-out pairs rank best without whitening
     power: float
-    dimensions: int  # that come out
-    variance: float  # share of it that they keep
-    space: str = ""  # of the rows it was learnt on
-    found_before: float | None = None  # held-out pairs: mean of 1 / rank of the partner, as the vectors were
+    dimensions: int  # of the output
+    variance: float  # share that they keep
+    space: str = ""  # of the rows that it was learnt from
+    found_before: float | None = None  # held-out pairs: mean of 1 / rank of the partner, unwhitened
     found_after: float | None = None
 
 
@@ -54,11 +54,11 @@ class Whitening:
     fingerprint: str
 
     def apply(self, vectors: FloatArray) -> FloatArray:
-        """Rows [n, D] → [n, d] of unit length; a row of zeros, which is similar to nothing, stays one."""
+        """Rows [n, D] → [n, d] of unit length; a row of zeros stays one, similar to nothing."""
         if vectors.shape[1] != len(self.mean):
             raise RecipeError(
                 "the whitening does not fit the descriptor",
-                expected=f"vectors of {len(self.mean)} dimensions, as it was learnt on",
+                expected=f"vectors of {len(self.mean)} dimensions, as in training",
                 actual=f"{vectors.shape[1]} dimensions",
                 fix="learn one from a collection with this encoder and descriptor: `resight whiten COLLECTION --out …`",
             )
@@ -75,7 +75,7 @@ def learn_pca(
     images: int | None = None,
     space: str = "",
 ) -> Whitening:
-    """From all vectors alone. `shrinkage` None: estimated from them."""
+    """Learn from all vectors, without pairs. `shrinkage` None: estimated from them."""
     _check(power, shrinkage)
     moments = measure(blocks)
     dimensions = _check_sizes(moments.rows, len(moments.mean), dimensions)
@@ -83,7 +83,7 @@ def learn_pca(
     eigenvalues, vectors = _decompose(moments.covariance)
     if eigenvalues[0] <= 1e-12 * max(float(moments.mean @ moments.mean), 1e-12):
         raise InputError(
-            "all vectors are the same", expected="vectors that differ", fix="learn from images of different things"
+            "all vectors are the same", expected="vectors that differ", fix="learn from images of different instances"
         )
     projection = vectors * shrink(eigenvalues, intensity) ** -power
     kept = float(eigenvalues[:dimensions].sum() / eigenvalues.sum())
@@ -103,13 +103,13 @@ def learn_lw(
     images: int | None = None,
     space: str = "",
 ) -> Whitening:
-    """From pairs [p, 2], which are rows of the gallery [m, D]; its other rows are what partners are looked for among.
+    """Learn from pairs [p, 2] of rows of the gallery [m, D]; its other rows are distractors in cross-validation.
 
     `blocks` gives all vectors, for the mean and the rotation. `shrinkage` None: chosen on held-out pairs.
     """
     _check(power, shrinkage)
     if len(pairs) == 0:
-        raise InputError("no pairs to learn from", expected="at least one pair of images of the same thing")
+        raise InputError("no pairs to learn from", expected="at least one pair of images of the same instance")
     moments = measure(blocks)
     dimensions = _check_sizes(moments.rows, len(moments.mean), dimensions)
     verdict = Verdict(shrinkage)
@@ -142,7 +142,7 @@ def learn_lw(
 
 def load(path: Path) -> Whitening:
     try:
-        # From memory: numpy leaves the file open when an archive is damaged.
+        # From memory: numpy leaves the file open where the archive is damaged.
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             mean, projection = (archive[name].astype(np.float32) for name in ("mean", "projection"))
             return make(mean, projection, Facts(**json.loads(str(archive["facts"]))))
@@ -191,7 +191,7 @@ def _check(power: float, shrinkage: float | None) -> None:
 
 
 def _check_sizes(rows: int, width: int, dimensions: int | None) -> int:
-    """The dimensions that come out."""
+    """The dimensions of the output."""
     if rows < 2:
         raise InputError(
             "too few vectors to learn from", expected="at least 2", actual=str(rows), fix="index more images"

@@ -137,7 +137,7 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, damage: bytes):
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match="cannot keep features in"):
+    with pytest.raises(StorageError, match="cannot cache features in"):
         see(Cached(Counting(), FeatureCache(tmp_path / "file", PLENTY)), fill_picture(4, 4))
 
 

@@ -31,7 +31,7 @@ def test_a_name_that_does_not_exist_brings_the_closest_one():
 
 
 def test_weights_that_nobody_gives_out_must_be_named():
-    with pytest.raises(MissingWeights, match="needs weights that you have"):
+    with pytest.raises(MissingWeights, match="needs a weights file"):
         resolve(Choice("marsdino_vits16"))
     assert resolve(Choice("marsdino_vits16", {"weights": "mars.pth"})).settings["weights"] == "mars.pth"
     assert resolve(Choice("marsdino_vits16", {"untrained": True})).settings["untrained"]
@@ -65,4 +65,4 @@ def test_a_network_without_weights_here_says_what_to_do(monkeypatch: pytest.Monk
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     (entry,) = catalogue.list_encoders(["marsdino_vits16"])
     assert not entry.ready and "weights" in entry.missing
-    assert entry.weights == "a file of one's own"
+    assert entry.weights == "a file of your own"

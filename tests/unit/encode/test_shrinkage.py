@@ -92,7 +92,7 @@ def test_what_is_asked_was_not_learnt_from_and_everything_is_asked_once(monkeypa
     gallery = make_pairs(rng, 24, np.ones(4), np.ones(4))
     pairs = array([(row, row + step) for row in range(0, 48, 4) for step in (1, 2, 3)])  # twelve groups of four images
     seen: list[tuple[int, int]] = []
-    attempt = shrinkage._try
+    attempt = shrinkage._score_choices
 
     def watch(gallery: np.ndarray, learnt: np.ndarray, asked: np.ndarray, *rest: object) -> np.ndarray:
         assert set(learnt.ravel() // 4).isdisjoint(asked.ravel() // 4)
@@ -100,7 +100,7 @@ def test_what_is_asked_was_not_learnt_from_and_everything_is_asked_once(monkeypa
         seen.extend(map(tuple, asked.tolist()))
         return attempt(gallery, learnt, asked, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shrinkage, "_try", watch)
+    monkeypatch.setattr(shrinkage, "_score_choices", watch)
     choose_shrinkage(gallery, pairs, gallery.mean(axis=0), 0.5, rng)
     assert sorted(seen) == sorted(map(tuple, pairs.tolist()))
 

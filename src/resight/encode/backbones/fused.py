@@ -1,10 +1,10 @@
-"""Several encoders as one: each gives a vector of unit length, all are put one after the other.
+"""Several encoders as one: their vectors of unit length, concatenated.
 
     v = L2([w_1 v_1, w_2 v_2, …]),  v_i = L2 of part i
 
-In: pictures, and the parts: branches whose descriptor gives one vector an image. Out: Features with a grid of one cell
-and the same vector as `head`; take it with the descriptor pooled, pooling "head", and whiten it if you like. Without
-weights and whitening, its dot product is the mean of the parts' own (MSLS study, section 3.4).
+In: pictures, and the parts: branches whose descriptor gives one vector per image. Out: Features with a grid of one
+cell and the same vector as `head`; use it with the descriptor pooled, pooling "head", with or without whitening.
+Without weights and whitening, its dot product is the mean of the parts' own (MSLS study, section 3.4).
 
     encoder = { name = "fused", parts = [
         { encoder = "dinov3_vith16plus", descriptor = { name = "pooled", pooling = "gem" } },
@@ -33,7 +33,7 @@ class Config:
 def build(config: Config) -> "Fused":
     if len(config.parts) < 2 or any(part.weight <= 0 for part in config.parts):
         raise RecipeError(
-            "these are no encoders to fuse",
+            "these encoders cannot be fused",
             expected=f"parts = {PARTS}: two or more, each with a weight above 0",
             actual=f"{len(config.parts)} parts, weights {[part.weight for part in config.parts]}",
             fix="add parts, or use the encoder itself",
@@ -42,10 +42,10 @@ def build(config: Config) -> "Fused":
 
 
 def find_weights(config: Config) -> None:
-    """Nothing: the parts find their own; without any there is no network."""
+    """Returns nothing: the parts find their own weights; without parts there is no network."""
     if not config.parts:
         raise MissingWeights(
-            "fused has no weights but those of its parts",
+            "fused has only the weights of its parts",
             expected=f"parts = {PARTS}",
             actual="no parts",
             fix=f"name them in a recipe: parts = {PARTS}",
@@ -100,10 +100,10 @@ def concatenate(parts: Sequence[Descriptors], weights: Sequence[float]) -> Float
     several = next((part for part in parts if len(part) != 1), None)
     if several is not None:
         raise RecipeError(
-            "only encoders that give one vector an image can be fused",
+            "only encoders with one vector per image can be fused",
             expected="parts with the descriptor pooled or vlad",
-            actual=f"{len(several)} rows for an image ({several.space})",
-            fix="pool it, or use one branch an encoder and the recipe's `fusion`",
+            actual=f"{len(several)} rows for one image ({several.space})",
+            fix="pool it, or use one branch per encoder and the recipe's `fusion`",
         )
     # Not l2_normalise: the norm of one vector is summed in another order, and stored rows would change.
     scaled = [

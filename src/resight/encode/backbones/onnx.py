@@ -1,33 +1,32 @@
 """Any network in an ONNX file that turns pictures into a feature map, tokens or one vector.
 
-In: pictures. Out: Features with `grid` and `patches`. What the output is, its shape says:
+In: pictures. Out: Features with `grid` and `patches`. The shape of the network's output decides what it is:
 
     [B, C, H, W]   a feature map: its cells are the patches
-    [B, T, D]      tokens: the last rows × columns are the patches, a patch being `cell` pixels wide; the first of the
-                   `prefix` tokens before them is CLS, the others (registers) are left out
+    [B, T, D]      tokens: the last rows × columns are the patches, each `cell` pixels wide; the first of the `prefix`
+                   tokens before them is CLS, the others (registers) are dropped
     [B, D]         one vector: `cls`, `head` and the only patch of a grid of 1 × 1
 
-Tokens of blocks inside a transformer, and where CLS looks, are the business of onnx_vit.
+The backbone onnx_vit gives tokens of inner blocks of a transformer, and the attention of CLS.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.onnx_graph import read_model, start
+from resight.encode.onnx_graph import choose_output, find_input, read_model, start
 from resight.encode.preprocess import REACH, Fit, Interpolation, choose_input, choose_size, make_statistics, prepare
 from resight.errors import MissingWeights, RecipeError
 from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
-ABOUT = About("any network", 0, "patch, cell of the feature map, or the image", "an ONNX file of one's own", "its own")
-USUAL = 224  # pixels a side, where neither the file nor the settings say
+ABOUT = About("any network", 0, "patch, cell of the feature map, or the image", "an ONNX file of your own", "its own")
+USUAL = 224  # pixels per side, where neither the file nor the settings have a size
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,13 @@ class Config:
     model: Path | None = None  # the ONNX file
     output: str = ""  # by name; empty: the last one
     prefix: int | None = None  # tokens before the patches; None: as many as are left over
-    cell: int | None = None  # pixels a side that a patch stands for; None: found from the number of tokens
-    size: int | None = None  # width and height of the input; None: as the file says, or 224
+    cell: int | None = None  # pixels per side of a patch; None: from the number of tokens
+    size: int | None = None  # width and height of the input; None: the file's, or 224
     fit: Fit = "squash"
     interpolation: Interpolation = "bicubic"
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
     deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # for one picture; pictures are encoded side by side
+    threads: int = 1  # per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("threads", self.threads, 1, 256)
@@ -74,7 +73,7 @@ def find_weights(config: Config) -> Path:
 
 @dataclass(frozen=True)
 class Parts:
-    """One picture's output, taken apart."""
+    """The parts of one picture's output."""
 
     patches: FloatArray  # [1, N, D]
     grid: tuple[int, int]  # rows, columns
@@ -125,12 +124,12 @@ class OnnxNetwork:
     def _run(self, planes: FloatArray) -> FloatArray:
         try:
             (values,) = self._session.run([self._output], {self._input: planes})
-        except Exception as error:  # onnxruntime's own exceptions have no public common class
+        except Exception as error:  # onnxruntime's exceptions have no public common class
             raise RecipeError(
                 f"this network does not take pictures of {planes.shape[3]} × {planes.shape[2]} pixels",
                 expected="an input [batch, 3, height, width] of float32",
                 actual=str(error).partition("\n")[0],
-                fix="set size to the one that the file was exported with, and fit to squash or crop",
+                fix="set size to that of the export, and fit to squash or crop",
             ) from error
         if values.ndim not in (2, 3, 4) or len(values) != 1:
             raise RecipeError(
@@ -142,12 +141,12 @@ class OnnxNetwork:
         return np.ascontiguousarray(values, np.float32)
 
     def _find_cell(self, values: FloatArray) -> int:
-        """Pixels a side of a patch, from what the network gives for its usual input."""
+        """Pixels per side of a patch, from the network's output for its usual input."""
         if self._config.cell is not None or values.ndim == 2:
             return self._config.cell or 1
         if values.ndim == 4:
             return max(self._size // int(values.shape[2]), 1)
-        # Without prefix the finest square is meant: CLS and registers, which it leaves over, are few.
+        # Without `prefix` take the finest square: few tokens are CLS or registers.
         patches = values.shape[1] - (self._config.prefix or 0)
         side = math.isqrt(max(patches, 0))
         if side == 0 or self._size % side or (self._config.prefix is not None and side * side != patches):
@@ -174,35 +173,8 @@ class OnnxNetwork:
             "the tokens of this network lie on no grid",
             expected=expected,
             actual=f"{tokens} tokens, size {self._size}, cell {self._config.cell}, prefix {self._config.prefix}",
-            fix="set cell to the pixels a side of a patch and prefix to the number of tokens before the patches",
+            fix="set cell to the pixels per side of a patch and prefix to the number of tokens before the patches",
         )
-
-
-def find_input(graph: Any, name: str) -> tuple[str, tuple[int, int]]:
-    """The graph's input and its fixed height and width, 0 where they are free."""
-    weights = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name not in weights]
-    shape = _list_sides(inputs[0]) if len(inputs) == 1 else []
-    if len(shape) != 4 or shape[1] not in (0, 3):
-        raise RecipeError(
-            f"{name} does not take pictures",
-            expected="one input [batch, 3, height, width]",
-            actual=", ".join(_write(value) for value in inputs) or "no input",
-            fix="export the network with one input of RGB planes",
-        )
-    return inputs[0].name, (shape[2], shape[3])
-
-
-def choose_output(graph: Any, name: str) -> str:
-    names = [value.name for value in graph.output]
-    if (name and name not in names) or not names:
-        raise RecipeError(
-            f"the network has no output {name!r}",
-            expected=f"one of {', '.join(_write(value) for value in graph.output)}",
-            actual=repr(name),
-            fix="choose one of them, or leave output out for the last",
-        )
-    return name or str(names[-1])
 
 
 def choose_side(config: Config, sides: tuple[int, int]) -> int:
@@ -220,11 +192,3 @@ def refuse_size(fixed: str, asked: str) -> RecipeError:
         actual=asked,
         fix="leave size, fit and scale as they are, or export the network with free height and width",
     )
-
-
-def _list_sides(value: Any) -> list[int]:
-    return [side.dim_value for side in value.type.tensor_type.shape.dim]
-
-
-def _write(value: Any) -> str:
-    return f"{value.name} [{', '.join(str(side or '?') for side in _list_sides(value))}]"

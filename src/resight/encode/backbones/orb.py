@@ -1,7 +1,7 @@
 """ORB: corners and binary descriptors of 256 bits, without any learnt weights.
 
 In: pictures. Out: Features with `points` [1, N, 4] and `patches` [1, N, 32] uint8, packed bits that are compared by how
-many of them differ. The descriptor that understands bits is `bow`. Rublee, Rabaud, Konolige and Bradski, ICCV 2011.
+many differ. The descriptor for bits is `bow`. Rublee, Rabaud, Konolige and Bradski, ICCV 2011.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.encode.backbones import About
-from resight.encode.backbones.sift import reduce_to
-from resight.encode.key_points import extract_each, order_strongest, scale_back
+from resight.encode.backbones._key_points import extract_each, order_strongest, reduce_to, scale_back
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -48,7 +47,7 @@ class Orb:
 
     def _detect(self, picture: Picture) -> tuple[FloatArray, NDArray[np.uint8]]:
         grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._side)
-        # A detector of its own for each call costs nothing and is safe to use from several threads.
+        # A new detector per call costs nothing and is safe in several threads.
         key_points, codes = cv2.ORB_create(nfeatures=self._limit).detectAndCompute(grey, None)
         if codes is None or len(key_points) == 0:
             return np.zeros((0, 4), np.float32), np.zeros((0, BYTES), np.uint8)

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.key_points import extract_each, order_strongest, scale_back
+from resight.encode.backbones._key_points import extract_each, order_strongest, reduce_to, scale_back
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 
@@ -50,12 +50,12 @@ class Sift:
 
     def _detect(self, picture: Picture) -> tuple[FloatArray, FloatArray]:
         grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._side)
-        # A detector of its own for each call costs nothing and is safe to use from several threads.
+        # A new detector per call costs nothing and is safe in several threads.
         detector = cv2.SIFT_create(nfeatures=self._limit, contrastThreshold=self._contrast)
         key_points, histograms = detector.detectAndCompute(grey, None)
         if histograms is None or len(key_points) == 0:
             return np.zeros((0, 4), np.float32), np.zeros((0, DIMENSIONS), np.float32)
-        # More than asked for where responses tie at the cut.
+        # OpenCV returns more than it was asked for where responses tie.
         points = np.array([(*point.pt, point.size, point.angle) for point in key_points], dtype=np.float32)
         strongest = order_strongest(points, [point.response for point in key_points])[: self._limit]
         points = scale_back(points[strongest], grey.shape, picture.size)
@@ -66,12 +66,3 @@ def root_sift(histograms: FloatArray) -> FloatArray:
     """[n, 128] SIFT histograms → [n, 128] float32 of unit L2 norm."""
     sums = np.maximum(histograms.sum(axis=1, keepdims=True), 1e-6)
     return np.asarray(np.sqrt(histograms / sums), np.float32)
-
-
-def reduce_to(pixels: np.ndarray, side: int) -> np.ndarray:
-    height, width = pixels.shape[:2]
-    scale = side / max(height, width)
-    if scale >= 1:
-        return pixels
-    size = (max(round(width * scale), 1), max(round(height * scale), 1))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))

@@ -12,15 +12,14 @@ import cv2
 import numpy as np
 
 from resight.encode.backbones import About
-from resight.encode.backbones.sift import reduce_to
-from resight.encode.key_points import extract_each, order_strongest, scale_back
+from resight.encode.backbones._key_points import extract_each, order_strongest, reduce_to, scale_back
 from resight.errors import MissingExtra
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 from resight.vectors import l2_normalise
 
 DIMENSIONS = 64
-SMALLEST = 16  # pixels of a side; below, the first filters of the detector reach across the whole picture
+SMALLEST = 16  # pixels per side; in smaller pictures the first filters of the detector reach across
 SPARE = 2
 ABOUT = About("local features", DIMENSIONS, "key point", "none needed", "MIT (mahotas)")
 
@@ -42,7 +41,7 @@ def build(config: Config) -> "Surf":
 
 
 def find_mahotas() -> ModuleType:
-    """Not imported before it is needed: grids of settings can be read without it."""
+    """Imported on first use: tables of settings can be read without it."""
     try:
         from mahotas.features import surf
     except ModuleNotFoundError as error:
@@ -71,7 +70,7 @@ class Surf:
         grey = reduce_to(cv2.cvtColor(picture.pixels, cv2.COLOR_RGB2GRAY), self._config.max_side)
         found = np.zeros((0, 6 + DIMENSIONS))
         if min(grey.shape) >= SMALLEST:
-            # Those at the border have no descriptor and are dropped, so that more are described than are asked for.
+            # mahotas drops points at the border; SPARE times as many make up for them.
             corners = self._mahotas.interest_points(
                 grey, threshold=self._config.threshold, max_points=SPARE * self._config.features
             )

@@ -2,17 +2,18 @@
 
 In: pictures. Out: Features with `grid` and `patches`; `cls`, `attention` and `head` where the network has them.
 
-    patches, cls   the library's own `last_hidden_state`: after the final norm, but for CLIP, whose library norms CLS
-                   alone, on its way to the head, and for ResNet and ConvNeXt, whose feature map has none.
-                   Registers and the distillation token are left out. `block`: as that block leaves them
-    attention      the row of CLS over the patches in the last block (or `block`), mean over heads; the softmax was
-                   over all tokens, so that it sums to less than 1. None without CLS (SigLIP and convolutions)
+    patches, cls   the library's `last_hidden_state`: after the final norm, except for CLIP, where the library norms
+                   only CLS, for the head, and for ResNet and ConvNeXt, whose feature map has no norm. Registers and
+                   the distillation token are dropped. With `block`: the output of that block
+    attention      the row of CLS over the patches in the last block (or `block`), mean over heads; the softmax is
+                   over all tokens, so it sums to less than 1. None without CLS (SigLIP and convolutions)
     head           the library's `pooler_output` (CLIP: the normed CLS; SigLIP: attention pooling; DINOv2 and DINOv3:
                    the normed CLS; ResNet and ConvNeXt: the mean of the cells), or CLS where there is no trained pooler;
                    with `projection` CLIP's vector in the space that it shares with texts; none with `block`
 
-`model` is an id of the Hugging Face hub or a folder made by save_pretrained. For the ids of architectures.toml the hub
-is asked for weights alone, and with `weights` or `untrained` not at all. Every size works: positions are interpolated.
+`model` is an id of the Hugging Face hub or a folder made by save_pretrained. For the ids of architectures.toml resight
+fetches only weights from the hub, and with `weights` or `untrained` nothing. Every size works: positions are
+interpolated.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ ABOUT = About(
     "vision transformer or convolutional network",
     384,
     "patch of the image, or cell of the feature map",
-    "the Hugging Face hub, a folder made by save_pretrained, or a checkpoint of one's own",
+    "the Hugging Face hub, a folder made by save_pretrained, or a checkpoint of your own",
     "each network's own",
 )
 
@@ -51,7 +52,7 @@ def build(config: Config) -> TorchBackbone:
 
 
 def find_weights(config: Config) -> Path | None:
-    """The (first) file with the weights, found without reading it or asking the hub; None: it needs none."""
+    """The (first) file with the weights, found without reading it and without the hub; None: it needs none."""
     if config.untrained:
         return None
     if config.weights is not None:
@@ -70,7 +71,7 @@ def find_weights(config: Config) -> Path | None:
     consent = "accept the licence on the model's page, `hf auth login`, then " if known and known.gated else ""
     raise MissingWeights(
         f"the weights of {config.model} are not on this machine",
-        expected="them in the cache of the Hugging Face hub",
+        expected="the weights in the cache of the Hugging Face hub",
         actual="not there",
         fix=f"{consent}use it once with a network connection, or set `weights` to the path of a file",
     )

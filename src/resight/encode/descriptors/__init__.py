@@ -1,4 +1,4 @@
-"""Descriptors: Features → rows that are stored and searched."""
+"""Descriptors: Features → rows to store and to search."""
 
 from typing import Any, Protocol
 
@@ -7,10 +7,10 @@ from resight.types import Descriptors, Features, Role
 
 
 class Descriptor(Protocol):
-    fingerprint: str  # settings and learnt parts: whatever changes the rows changes it
+    fingerprint: str  # of the settings and learnt parts that change the rows
 
     def describe(self, features: Features, role: Role) -> Descriptors:
-        """The rows of a batch; `space` is filled in by the encoder."""
+        """The rows of a batch; the encoder fills in `space`."""
         ...
 
 

@@ -1,19 +1,20 @@
-"""Instance-token aggregation: K tokens that stand for all of an image's (CraterBench-R).
+"""Instance-token aggregation: K tokens that represent all tokens of an image (CraterBench-R).
 
-K tokens are the seeds, every other token is given to seeds by cosine, and each seed is merged with its members.
-All tokens are brought to unit length first, so that none counts for more than another.
+K tokens are the seeds; every other token is assigned to seeds by cosine, and each seed is merged with its members. All
+tokens are scaled to unit length first, so that all count equally.
 
-    seeds        fps: the first is the token that CLS looks at most (without attention: the one nearest the mean),
-                 each next one the token farthest, in cosine, from all before it; attention: the K most looked at
+    seeds        fps: the first is the token with the most CLS attention (without attention: the one nearest the
+                 mean), each next one the token farthest, in cosine, from all before it; attention: the K tokens
+                 with the most CLS attention
     assignment   hard_top1: to the nearest seed; soft_top2, soft_top4: shared by the 2 or 4 nearest, in shares
                  softmax(cosine / temperature); group_dense: shared by all seeds in the same way
     merge        seed_plus_mean: L2(seed + weighted mean of the members); mean: L2 of the weighted mean of both,
                  the seed's weight being 1. A seed without members stays itself.
 
-Out: vectors [n, D] of unit length. The box of a token is that of its seed's patch and of all patches of which no
-other seed has a larger share; the seed's own patch is kept beside it, since members may lie far apart. K above N
-gives all N tokens. Ties go to the token or seed that comes first. An image whose tokens are all alike (their mean
-cosine is above `blank`) shows nothing that could be found again: it gets no tokens, and so serves for no comparison.
+Out: vectors [n, D] of unit length. The box of a token encloses its seed's patch and all patches of which no other seed
+has a larger share; the seed's own patch is stored beside it, since members may lie far apart. K above N gives all N
+tokens. Ties go to the first token or seed. An image whose tokens are nearly equal (mean cosine above `blank`) shows
+nothing recognisable: it gets no tokens and matches nothing.
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Config:
     assignment: Assignment = "hard_top1"
     merge: Merge = "seed_plus_mean"
     temperature: float = 0.1  # of soft and dense assignment; lower is harder
-    blank: float = 1.0  # mean cosine of an image's tokens above which it gets none; depends on the encoder
+    blank: float = 1.0  # mean cosine of tokens above which an image gets none; depends on the encoder
 
 
 def build(config: Config) -> "Aggregated":
@@ -62,7 +63,7 @@ class Aggregated:
         require_grid(features, "aggregated")
         settings = self._config
         vectors, boxes, seeds = [], [], []
-        for image, places in enumerate(box_patches(features)):
+        for image, patch_boxes in enumerate(box_patches(features)):
             attention = None if features.attention is None else features.attention[image]
             merged, members = aggregate(
                 features.patches[image],
@@ -73,10 +74,10 @@ class Aggregated:
                 settings.merge,
                 settings.temperature,
             )
-            kept = slice(0 if measure_likeness(features.patches[image]) > settings.blank else None)
+            kept = slice(0 if mean_cosine(features.patches[image]) > settings.blank else None)
             vectors.append(merged[kept])
-            boxes.append(surround(members, places)[kept])
-            seeds.append(places[members.seeds][kept])
+            boxes.append(enclose(members, patch_boxes)[kept])
+            seeds.append(patch_boxes[members.seeds][kept])
         return Descriptors(
             ids=features.ids,
             vectors=np.concatenate(vectors),
@@ -86,17 +87,17 @@ class Aggregated:
         )
 
 
-def measure_likeness(tokens: FloatArray) -> float:
+def mean_cosine(tokens: FloatArray) -> float:
     """The mean cosine of all pairs of tokens [N, D], each with itself included."""
     return min(float(np.square(l2_normalise(tokens).mean(axis=0)).sum()), 1.0)
 
 
 @dataclass(frozen=True)
 class Members:
-    """Who belongs to each seed: `members[i]` are the tokens given to seed i, without the seed itself."""
+    """The members of each seed: `members[i]` are the tokens assigned to seed i, without the seed itself."""
 
-    seeds: IntArray  # [k] the seeds' own row numbers
-    shares: FloatArray  # [k, N] how much of each token a seed has; a column of no seed's own sums to 1
+    seeds: IntArray  # [k] row numbers of the seeds
+    shares: FloatArray  # [k, N] share of each token per seed; columns sum to 1, those of seeds to 0
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -109,7 +110,7 @@ class Members:
 
     @property
     def weights(self) -> list[FloatArray]:
-        """For each seed the shares of its members, in the order of `members[i]`."""
+        """The shares of the members of each seed, in the order of `members[i]`."""
         return [self.shares[seed, rows] for seed, rows in enumerate(self)]
 
 
@@ -138,17 +139,17 @@ def aggregate(
     if merge == "seed_plus_mean":
         merged = units[chosen] + sums / np.where(totals > 0, totals, 1)
     else:
-        merged = units[chosen] + sums  # the division by the weights' sum goes under in the normalisation
+        merged = units[chosen] + sums  # normalisation makes dividing by the sum of weights unnecessary
     return l2_normalise(merged), Members(chosen, shares)
 
 
-def surround(members: Members, places: FloatArray) -> FloatArray:
+def enclose(members: Members, patches: FloatArray) -> FloatArray:
     """The boxes [k, 4] of the tokens, from those of all patches [N, 4]."""
     owners = members.shares.argmax(axis=0)
     owners[members.seeds] = np.arange(len(members))
-    boxes = places[members.seeds].copy()
-    np.minimum.at(boxes[:, :2], owners, places[:, :2])
-    np.maximum.at(boxes[:, 2:], owners, places[:, 2:])
+    boxes = patches[members.seeds].copy()
+    np.minimum.at(boxes[:, :2], owners, patches[:, :2])
+    np.maximum.at(boxes[:, 2:], owners, patches[:, 2:])
     return boxes
 
 
@@ -157,7 +158,7 @@ def _first(units: FloatArray, attention: FloatArray | None) -> int:
 
 
 def _sample_farthest(cosines: FloatArray, first: int, count: int) -> IntArray:
-    """Farthest-point sampling: each time the token whose nearest seed is least like it."""
+    """Farthest-point sampling: each next token is the one least similar to its nearest seed."""
     chosen = np.empty(count, np.int64)
     nearest = np.full(len(cosines), -np.inf, np.float32)
     token = first
@@ -170,7 +171,7 @@ def _sample_farthest(cosines: FloatArray, first: int, count: int) -> IntArray:
 
 
 def _share(cosines: FloatArray, count: int, temperature: float) -> FloatArray:
-    """Cosines of seeds and tokens [k, N] → the share of each token [k, N] that its `count` nearest seeds get."""
+    """Cosines of seeds and tokens [k, N] → shares [k, N] of each token among its `count` nearest seeds."""
     if count == 1:
         shares = np.zeros_like(cosines)
         shares[cosines.argmax(axis=0), np.arange(cosines.shape[1])] = 1

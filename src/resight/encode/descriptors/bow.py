@@ -1,13 +1,13 @@
-"""Bag of visual words: for each word that an image has, how often it has it.
+"""Bag of visual words: how often each word occurs in an image.
 
-Hard assignment gives each local feature to its nearest word. Soft assignment shares it out among its `neighbours`
-nearest words by a Gaussian of their distances d, with shares that add up to 1:
+Hard assignment gives each local feature to its nearest word. Soft assignment divides it among its `neighbours` nearest
+words by a Gaussian of their distances d, with shares that add up to 1:
 
     share of word w ∝ exp(-d_w² / (2 · width²))
 
-Where no width is set, 2 · width² is the code book's `gap`: the second word of a typical feature weighs 1/e of its
-first. Of bits, d² is how many differ. Out: words [n], and vectors [n, 1] float32, the counts; an image without local
-features has no rows. Weights of words, norms and distances are the index's: `resight/index/histogram.py`.
+Without `width`, 2 · width² is the code book's `gap`: the second word of a typical feature weighs 1/e of its first. For
+bits, d² is the number that differ. Out: words [n], and vectors [n, 1] float32, the counts; an image without local
+features has no rows. The index weighs words and computes norms and distances: `resight/index/bow_histogram.py`.
 Sivic and Zisserman, ICCV 2003; Philbin et al., CVPR 2008.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.encode.codebook import Codebook
-from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, take_rows
+from resight.encode.descriptors._vocabulary import VocabularySettings, open_codebook, read_rows
 from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import Descriptors, Features, FloatArray, Role
@@ -27,8 +27,8 @@ from resight.types import Descriptors, Features, FloatArray, Role
 @dataclass(frozen=True)
 class Config(VocabularySettings):
     assignment: Literal["hard", "soft"] = "hard"
-    neighbours: int = 5  # soft: words that share a feature
-    width: float | None = None  # soft: of the Gaussian; None: from the features that the code book was learnt from
+    neighbours: int = 5  # soft: words per feature
+    width: float | None = None  # soft: of the Gaussian; None: from the code book's `gap`
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,8 +46,8 @@ class Bow:
         self._codebook = codebook
         self._config = config
         self._spread = 1.0 if config.assignment == "hard" else find_spread(codebook, config.width)
-        told = "hard" if config.assignment == "hard" else f"soft {config.neighbours}, 2 width² = {self._spread:.6g}"
-        self.fingerprint = f"bow({codebook.fingerprint}, {told}{', unit length' if config.normalise else ''})"
+        kind = "hard" if config.assignment == "hard" else f"soft {config.neighbours}, 2 width² = {self._spread:.6g}"
+        self.fingerprint = f"bow({codebook.fingerprint}, {kind}{', unit length' if config.normalise else ''})"
 
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
         parts = [self._count(features, image) for image in range(len(features.ids))]
@@ -59,9 +59,9 @@ class Bow:
         )
 
     def _count(self, features: Features, image: int) -> tuple[NDArray[np.int32], FloatArray]:
-        """The words of an image [n], rising, and how often it has each [n]."""
+        """The words of an image [n], increasing, and the count of each [n]."""
         count = self._config.neighbours if self._config.assignment == "soft" else 1
-        rows = take_rows(features, image, self._config.normalise)
+        rows = read_rows(features, image, self._config.normalise)
         words, squares = self._codebook.find_nearest(rows, count)
         total = np.bincount(words.ravel(), share(squares, self._spread).ravel(), len(self._codebook.centres))
         held = np.flatnonzero(total)
@@ -79,8 +79,8 @@ def find_spread(codebook: Codebook, width: float | None) -> float:
         return 2 * width**2
     if codebook.gap is None:
         raise RecipeError(
-            "the code book does not say how wide soft assignment is to be",
-            expected="a code book that was learnt together with its gap, or a width",
+            "the code book has no width for soft assignment",
+            expected="a code book with its gap, as `resight codebook` learns it, or a width",
             actual="neither",
             fix='set width, e.g. 0.15 for RootSIFT, or codebook = "learn"',
         )

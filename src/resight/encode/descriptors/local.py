@@ -1,7 +1,7 @@
-"""Local features kept as they are, for geometric verification.
+"""Unchanged local features, for geometric verification.
 
-Out: vectors [n, D] int8 and points [n, 4]. Each row is scaled so that its largest entry is 127: the
-direction is what counts, and whoever reads the rows normalises them to unit length again.
+Out: vectors [n, D] int8 and points [n, 4]. Each row is scaled so that its largest entry is 127: only
+the direction counts, and geometric verification normalises the rows again.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from resight.types import Descriptors, Features, FloatArray, Role
 
 @dataclass(frozen=True)
 class Config:
-    limit: int = 1000  # at most so many an image, in the backbone's order (strongest first where it sorts)
+    limit: int = 1000  # rows per image at most, in the backbone's order (strongest first where it sorts)
 
     def __post_init__(self) -> None:
         check_range("limit", self.limit, 2, 1_000_000)
@@ -34,7 +34,7 @@ class Local:
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
         if features.points is None:
             raise RecipeError(
-                "the descriptor 'local' keeps key points, and this encoder has none",
+                "the descriptor 'local' needs key points, and this encoder has none",
                 expected="an encoder that detects key points, such as sift",
                 actual="a grid of patches",
                 fix="put another encoder into this branch",

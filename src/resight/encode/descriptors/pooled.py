@@ -1,14 +1,14 @@
-"""One vector an image: the tokens of a grid pooled, then L2-normalised.
+"""One vector per image: the tokens of a grid pooled, then L2-normalised.
 
     cls        the CLS token
     mean       (1/N) Σ x_i over the patches; for a feature map, global average pooling
     mean_all   the same over the patches and CLS
-    max        max_i x_i, each dimension by itself
-    gem        ((1/N) Σ max(x_i, 1e-6)^p)^(1/p), each dimension by itself (Radenović et al., TPAMI 2019)
-    head       the vector that the network itself makes: SigLIP's and PE's attention pooling, VGG's fc7, CLIP's CLS
+    max        max_i x_i for each dimension
+    gem        ((1/N) Σ max(x_i, 1e-6)^p)^(1/p) for each dimension (Radenović et al., TPAMI 2019)
+    head       the network's own vector: SigLIP's and PE's attention pooling, VGG's fc7, CLIP's CLS
 
-`max` and `gem` run over CLS too with `include_cls`. With `negative = "signed"`, gem keeps the sign of what is below 0:
-m = (1/N) Σ sign(x_i) |x_i|^p, and the result is sign(m) |m|^(1/p). Register tokens never come this far.
+With `include_cls`, `max` and `gem` include CLS. With `negative = "signed"`, gem keeps the sign of negative values:
+m = (1/N) Σ sign(x_i) |x_i|^p, and the result is sign(m) |m|^(1/p). Backbones leave registers out.
 """
 
 from dataclasses import dataclass
@@ -64,23 +64,23 @@ class Pooled:
             return pool(features.patches, features.cls, self._config, features.head is not None)
         if features.head is None:
             raise RecipeError(
-                "the pooling 'head' needs a network that makes one vector itself, and this encoder does not",
+                "the pooling 'head' needs a network with a vector of its own, and this encoder has none",
                 expected="mean, max or gem, or an encoder with a head: those of timm and transformers",
-                actual="patches alone",
+                actual="only patches",
                 fix="e.g. pooling = 'gem'",
             )
         return features.head
 
 
 def pool(patches: FloatArray, cls: FloatArray | None, config: Config, has_head: bool = False) -> FloatArray:
-    """Patches [B, N, D] and CLS [B, D] → [B, D], not yet normalised; `has_head` is only for what an error proposes."""
+    """Patches [B, N, D] and CLS [B, D] → [B, D], not yet normalised; `has_head` serves the text of an error."""
     tokens = patches
     if config.include_cls or config.pooling in ("cls", "mean_all"):
         if cls is None:
             raise RecipeError(
                 f"the pooling {config.pooling!r} needs a CLS token, and this encoder has none",
                 expected=f"{'head, ' if has_head else ''}mean, max or gem without include_cls, or a ViT with CLS",
-                actual="patches alone",
+                actual="only patches",
                 fix=f"e.g. pooling = {'head' if has_head else 'mean'!r}",
             )
         if config.pooling == "cls":
@@ -94,7 +94,7 @@ def pool(patches: FloatArray, cls: FloatArray | None, config: Config, has_head: 
 
 
 def _generalised_mean(tokens: FloatArray, p: float, negative: Negative) -> FloatArray:
-    # Powers of large activations overflow float32, so that they are taken relative to the largest.
+    # Relative to the largest: powers of large activations overflow float32.
     largest = np.maximum(np.abs(tokens).max(axis=1, keepdims=True), SMALLEST).astype(np.float64)
     if negative == "clamp":
         means = ((np.maximum(tokens, SMALLEST) / largest) ** p).mean(axis=1)

@@ -1,15 +1,15 @@
-"""Patch tokens as they are: all of an image's, or K of its N by one of seven selections.
+"""Unchanged patch tokens: all N of an image, or K of them by one of seven selections.
 
-    attention        where CLS looks most
+    attention        most CLS attention
     norm_attention   highest product of length and attention
     norm             longest
-    random           any K, the same ones for the same image id
+    random           K at random, the same for the same image id
     grid             evenly spaced over the image
     cls_similarity   highest cosine with CLS
     cls_distance     lowest cosine with CLS
 
 Out: vectors [n, D] of unit length, the best first (grid: row by row), and the box of each token's patch. K above N
-gives all N. Ties go to the patch that comes first.
+gives all N. Ties go to the first patch.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ NEEDS_NOTHING = ("all", "norm", "random", "grid")
 @dataclass(frozen=True)
 class Config:
     selection: Selection = "all"
-    k: int = 64  # at most so many an image; `all` takes no notice of it
+    k: int = 64  # tokens per image at most; `all` ignores it
     normalise: bool = True  # to unit length, so that a dot product is a cosine
     seed: int = 0  # of `random`
 
@@ -51,18 +51,18 @@ class Tokens:
     def describe(self, features: Features, role: Role) -> Descriptors:  # noqa: ARG002 - both sides alike
         require_grid(features, "tokens")
         chosen = [select(features, image, self._config) for image in range(len(features.ids))]
-        places = box_patches(features)
+        patch_boxes = box_patches(features)
         vectors = np.concatenate([patches[rows] for patches, rows in zip(features.patches, chosen, strict=True)])
         return Descriptors(
             ids=features.ids,
             vectors=l2_normalise(vectors) if self._config.normalise else np.asarray(vectors, np.float32),
             owners=np.repeat(np.arange(len(chosen), dtype=np.int32), [len(rows) for rows in chosen]),
-            boxes=np.concatenate([boxes[rows] for boxes, rows in zip(places, chosen, strict=True)]),
+            boxes=np.concatenate([boxes[rows] for boxes, rows in zip(patch_boxes, chosen, strict=True)]),
         )
 
 
 def select(features: Features, image: int, config: Config) -> IntArray:
-    """The patches of one image of a batch that are kept, as row numbers."""
+    """The row numbers of the selected patches of one image of a batch."""
     patches, kind = features.patches[image], config.selection
     count = min(config.k, len(patches))
     if kind == "all":
@@ -78,7 +78,7 @@ def select(features: Features, image: int, config: Config) -> IntArray:
 
 
 def space_evenly(rows: int, columns: int, count: int) -> IntArray:
-    """`count` cells of a grid: in rows at equal distances, each with (nearly) as many cells at equal distances."""
+    """`count` cells of a grid: in equally spaced rows, each with (nearly) as many equally spaced cells."""
     fewest = -(-count // columns)
     lines = min(max(round((count * rows / columns) ** 0.5), fewest, 1), rows, count)
     cells = []
@@ -118,7 +118,7 @@ def require_positive(k: int) -> None:
 
 
 def refuse_without(wanted: str, missing: str, usable: Sequence[str]) -> RecipeError:
-    """The error for a strategy that an encoder has not the means for; `usable` are those that need no such thing."""
+    """The error for a selection whose input the encoder lacks; `usable` are selections that do not need it."""
     return RecipeError(
         f"{wanted!r} needs {missing}, and this encoder gives none",
         expected=f"one of {', '.join(usable)}, or an encoder with {missing}: a ViT, its setting attention left at true",
@@ -128,7 +128,7 @@ def refuse_without(wanted: str, missing: str, usable: Sequence[str]) -> RecipeEr
 
 
 def _score(features: Features, image: int, kind: Selection) -> FloatArray:
-    """How much each patch of an image is wanted [N]."""
+    """The score of each patch of an image [N]."""
     patches = features.patches[image]
     if kind == "norm":
         return np.asarray(np.linalg.norm(patches, axis=1), np.float32)

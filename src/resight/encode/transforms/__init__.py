@@ -1,8 +1,8 @@
 """Transforms: Descriptors → Descriptors, after the descriptor and before the store.
 
-A transform may also have `scales(role)`: the sizes of the network's input, against the usual one, at which a picture is
-described. It is then given the rows of all of them, as rows of one image, and stands before all other transforms.
-It may have `space`: the only space whose rows it takes, because it was learnt there.
+A transform may also have `scales(role)`: the sizes of the network's input, relative to the usual one, at which the
+encoder describes a picture. It then gets the rows of all of them, as rows of one image, and must come first.
+It may have `space`: the only space whose rows it accepts, because it was learnt there.
 """
 
 from typing import Any, Protocol

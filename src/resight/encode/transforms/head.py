@@ -1,6 +1,6 @@
-"""Puts a trained head over every row: the arrays of a file that `resight train --folder` has made (encode/heads.py).
+"""Applies a trained head (encode/heads.py) to every row: a file made by `resight train --folder`.
 
-In: float vectors [n, D], one row an image or many. Out: [n, d] float32 of unit length; ids, owners and boxes stay.
+In: float vectors [n, D], one row per image or many. Out: [n, d] float32 of unit length; ids, owners and boxes stay.
 """
 
 from dataclasses import dataclass, replace

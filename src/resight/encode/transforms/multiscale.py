@@ -1,8 +1,8 @@
 """One vector from several sizes of the picture: v = L2((1/S) Σ v_s), each v_s of unit length.
 
-The backbone sees the picture at S sizes of its input, one pass each; database and queries may have sizes of their own
-(Radenović et al., TPAMI 2019; CiDeR, Table A19). Stands before all other transforms, and needs a descriptor that gives
-one vector an image.
+The backbone runs at S sizes of its input, one pass each; database and queries may have different sizes (Radenović et
+al., TPAMI 2019; CiDeR, Table A19). It must precede all other transforms, and needs a descriptor with one vector per
+image.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ SCALES = (0.4, 0.5, 0.7, 1.0, 1.4)
 
 @dataclass(frozen=True)
 class Config:
-    scales: tuple[float, ...] = SCALES  # of database images, against the size of the network's input
+    scales: tuple[float, ...] = SCALES  # of database images, relative to the size of the network's input
     query_scales: tuple[float, ...] | None = None  # None: the same
 
     def __post_init__(self) -> None:
@@ -46,12 +46,12 @@ class Multiscale:
         return self._scales[role]
 
     def apply(self, descriptors: Descriptors, role: Role) -> Descriptors:
-        """Rows of the same image, one a scale → one row an image."""
+        """The rows of each image, one per scale → one row per image."""
         counts = np.bincount(descriptors.owners, minlength=len(descriptors.ids))
         expected = len(self._scales[role])
         if (counts != expected).any():
             raise RecipeError(
-                "multiscale needs one vector an image",
+                "multiscale needs one vector per image",
                 expected=f"one row for each of {expected} scales",
                 actual=f"{counts.max()} rows of an image",
                 fix="use it with the descriptor pooled or vlad",

@@ -1,6 +1,6 @@
-"""Whitens every row: v → L2((v - mean) @ projection), both from a file that `resight whiten` has learnt.
+"""Whitens every row: v → L2((v - mean) @ projection), from a file made by `resight whiten`.
 
-In: float vectors [n, D], one row an image or many. Out: [n, d] float32 of unit length; ids, owners and boxes stay.
+In: float vectors [n, D], one row per image or many. Out: [n, d] float32 of unit length; ids, owners and boxes stay.
 """
 
 from dataclasses import dataclass, replace

@@ -56,7 +56,7 @@ def test_a_blank_part_leaves_finite_numbers():
 
 def test_tokens_are_refused_with_what_would_work():
     tokens = {**EARLY, "descriptor": "tokens"}
-    with pytest.raises(RecipeError, match="only encoders that give one vector"):
+    with pytest.raises(RecipeError, match="only encoders with one vector"):
         vectors(Branch(Choice("fused", {"parts": [EARLY, tokens]}), HEAD))
 
 

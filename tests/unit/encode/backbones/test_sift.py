@@ -4,7 +4,8 @@ import pytest
 from support.builders import draw_texture, fill_picture, make_picture
 
 from resight.encode import backbones
-from resight.encode.backbones.sift import reduce_to, root_sift
+from resight.encode.backbones._key_points import reduce_to
+from resight.encode.backbones.sift import root_sift
 from resight.types import Features, Picture
 
 

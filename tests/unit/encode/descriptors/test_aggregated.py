@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.builders import keypoint_features
 
 from resight.encode import descriptors
-from resight.encode.descriptors.aggregated import Members, aggregate, surround
+from resight.encode.descriptors.aggregated import Members, aggregate, enclose
 from resight.errors import RecipeError
 from resight.types import Features
 
@@ -167,7 +167,7 @@ def test_a_box_holds_the_seeds_patch_and_those_of_its_members_and_the_seeds_own_
 def test_a_shared_patch_counts_for_the_box_of_the_seed_with_the_largest_share():
     places = np.array([[0, 0, 1, 1], [1, 0, 2, 1], [2, 0, 3, 1]], np.float32)
     members = Members(np.array([0, 2]), np.array([[0, 0.4, 0], [0, 0.6, 0]], np.float32))
-    assert surround(members, places).tolist() == [[0, 0, 1, 1], [1, 0, 3, 1]]
+    assert enclose(members, places).tolist() == [[0, 0, 1, 1], [1, 0, 3, 1]]
 
 
 def test_attention_seeds_without_attention_are_refused_with_what_works():

@@ -57,7 +57,7 @@ def test_a_feature_far_from_every_word_is_shared_out_too():
 
 
 def test_without_gap_and_width_soft_assignment_is_refused():
-    with pytest.raises(RecipeError, match="how wide"):
+    with pytest.raises(RecipeError, match="no width for soft assignment"):
         Bow(codebooks.make(BOOK.centres), Config(assignment="soft"))
 
 

@@ -45,5 +45,5 @@ def test_rows_of_a_batch_belong_to_their_images():
 
 def test_features_without_key_points_are_refused():
     dense = Features(("a",), np.ones((1, 4, 2), np.float32), np.array([[8, 8]], np.int32), grid=(2, 2))
-    with pytest.raises(RecipeError, match="keeps key points"):
+    with pytest.raises(RecipeError, match="needs key points"):
         descriptors.build("local").describe(dense, "database")

@@ -76,13 +76,13 @@ def test_branches_share_the_passes_at_the_scales_that_they_have_in_common(monkey
 
 
 def test_tokens_cannot_be_averaged():
-    with pytest.raises(RecipeError, match="one vector an image"):
+    with pytest.raises(RecipeError, match="one vector per image"):
         look(Branch(LITE0, Choice("tokens"), (Choice("multiscale"),)))
 
 
 def test_key_points_have_no_scales():
     branch = Branch(Choice("sift"), Choice("vlad"), (Choice("multiscale"),))
-    with pytest.raises(RecipeError, match="SIFT looks at all scales itself"):
+    with pytest.raises(RecipeError, match="SIFT searches all scales itself"):
         look(branch)
 
 

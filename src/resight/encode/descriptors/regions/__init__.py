@@ -1,8 +1,7 @@
-"""Region sources: a picture → boxes that are cropped and described each by itself.
+"""Region sources: a picture → boxes, which the encoder crops and describes one by one.
 
-`grid` and `sliding` are functions here, although the modules of the same names are plug-ins as well: they can be had
-without building anything. Whatever a source proposes goes through `resight.encode.regions.choose_regions` before
-it is cropped.
+`grid` and `sliding` are also functions here, beside the plug-ins of the same names, for use without a plug-in. All
+proposals go through `resight.encode.regions.choose_regions` before the encoder crops them.
 """
 
 from typing import Any, Protocol
@@ -17,8 +16,8 @@ __all__ = ["Proposals", "RegionSource", "build", "grid", "sliding"]
 
 
 class RegionSource(Protocol):
-    fingerprint: str  # settings and weights: whatever changes the boxes changes it
-    finest: float  # how many times smaller than the image, along a side, the smallest usual region is
+    fingerprint: str  # of the settings and weights that change the boxes
+    finest: float  # sides of the image per side of the smallest usual region
 
     def propose(self, picture: Picture) -> Proposals:
         """Boxes in pixels of the original (`picture.size`). Called from several threads at once."""

@@ -1,12 +1,12 @@
-"""What a network looks at: boxes around the parts of its attention or of its activations that stand out.
+"""Boxes around the parts of a network's attention or activations that stand out.
 
-In: a picture. Out: at most `most` boxes, scored as resight.encode.regions says. The encoder is any backbone with a
-grid, or a network of the catalogue; its map over the patches x_i is
+In: a picture. Out: at most `most` boxes, scored by `resight.encode.regions.box_saliency`. The encoder is any backbone
+with a grid, or a network of the catalogue; its map over the patches x_i is
 
-    attention    √ of where the CLS token looks, for networks that have one (onnx_vit, the ViTs of timm, transformers);
-                 the root, because a few patches get most of the attention. Late blocks follow things best:
+    attention    √ of the attention of the CLS token, for networks that have one (onnx_vit, ViTs of timm, …);
+                 the root, because a few patches get most of the attention. Late blocks follow objects best:
                  encoder = { name = "onnx_vit", block = 11 }
-    activation   ‖x_i‖: how strongly a patch answers
+    activation   ‖x_i‖: how strongly a patch responds
     standout     ‖x_i − mean x‖: how far a patch differs from the picture as a whole
 """
 
@@ -30,8 +30,8 @@ USUAL = Choice("efficientnet_lite", {"block": 16})
 class Config:
     encoder: Choice = USUAL
     map: Map = "standout"
-    thresholds: int = 9  # how many, evenly over the map's range
-    least: float = 0.003  # share of the image below which a part is no region
+    thresholds: int = 9  # number, spaced evenly over the map's range
+    least: float = 0.003  # share of the image below which a part is dropped
     most: int = 20
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Activation:
             raise RecipeError(
                 f"the encoder {self._config.encoder.name!r} gives no attention",
                 expected="an encoder with a CLS token whose attention can be read, e.g. onnx_vit",
-                actual="patches alone",
+                actual="only patches",
                 fix='map = "activation" or "standout", which work with every encoder',
             )
         return np.asarray(np.sqrt(np.maximum(features.attention[0], 0)), np.float32)

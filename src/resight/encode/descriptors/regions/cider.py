@@ -1,7 +1,7 @@
-"""Boxes of the things that a CiDeR network has learnt to look at: the connected parts of its masks.
+"""Boxes of the objects that a CiDeR network has learnt to find: the connected parts of its masks.
 
-In: a picture. Out: at most `most` boxes, each scored by the share of all attention that it holds. The masks are those
-of the network itself, at its own thresholds τ_i, with nothing left of the background:
+In: a picture. Out: at most `most` boxes, each scored by the share of all attention inside it. The masks are those of
+the network at its own thresholds τ_i, without any background:
 
     regions = { name = "cider", encoder = { name = "cider", weights = "trained.safetensors" } }
 """
@@ -22,7 +22,7 @@ USUAL = Choice("cider")
 @dataclass(frozen=True)
 class Config:
     encoder: Choice = USUAL
-    least: float = LEAST  # share of the image below which a part is no region
+    least: float = LEAST  # share of the image below which a part is dropped
     most: int = MOST
 
     def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class CiderRegions:
         network = getattr(self._backbone, "network", None)
         if not isinstance(network, CiderNetwork) or network.design.localisation == "none":
             raise RecipeError(
-                "this encoder localises nothing",
+                "this encoder has no localisation",
                 expected="an encoder cider whose localisation is masks or attention",
                 actual=config.encoder.name,
                 fix='the region source activation takes any encoder: regions = { name = "activation", … }',

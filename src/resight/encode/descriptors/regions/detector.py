@@ -1,10 +1,10 @@
-"""Things named by words: Grounding DINO (Liu et al., ECCV 2024) through the library transformers.
+"""Objects named by words: Grounding DINO (Liu et al., ECCV 2024) through the library transformers.
 
-In: a picture and a prompt. Out: at most `most` boxes, scored by the likelihood of the prompt's best word. Which word it
-was does not matter to a region, so that there is no threshold for the choice of words, only one for the box.
+In: a picture and a prompt. Out: at most `most` boxes, scored by the likelihood of the prompt's best word. A region does
+not need to know which word it was, so there is a threshold for boxes and none for words.
 
-`model` is an id of the Hugging Face hub, or a folder with config.json, vocab.txt and the weights. The picture is shown
-with its shorter side at `size` pixels, the longer at most 5/3 of that, as in training.
+`model` is an id of the Hugging Face hub, or a folder with config.json, vocab.txt and the weights. The input
+has its shorter side at `size` pixels, the longer at most 5/3 of that, as in training.
 """
 
 import json
@@ -36,13 +36,13 @@ KIND = "grounding-dino"
 @dataclass(frozen=True)
 class Config:
     model: str = "IDEA-Research/grounding-dino-tiny"
-    prompt: str = "object. picture. building. sign. product."  # phrases, each ended by a full stop
+    prompt: str = "object. picture. building. sign. product."  # phrases, each with a full stop
     threshold: float = 0.25  # of a box's score
     most: int = 20
     size: int = 800
     device: Device = "auto"
-    threads: int = 1  # on a CPU; pictures are encoded side by side. Sets torch's own, for the process
-    untrained: bool = False  # random weights, always the same ones: for tests and for timing
+    threads: int = 1  # on a CPU, beside other pictures; sets torch's number for the whole process
+    untrained: bool = False  # random weights, always the same: for tests and for timing
 
     def __post_init__(self) -> None:
         check_range("threshold", self.threshold, 0, 1)
@@ -99,14 +99,14 @@ class Detector:
 
 
 def fit_sides(size: tuple[int, int], shorter: int) -> tuple[int, int]:
-    """Width and height of the input: the shorter side as asked for, unless the longer would be too long."""
+    """Width and height of the input: the shorter side as given, unless the longer would be too long."""
     scale = min(shorter / min(size), LONGEST * shorter / max(size))
     width, height = (max(round(side * scale), 32) for side in size)
     return width, height
 
 
 def encode_prompt(prompt: str, vocabulary: Path) -> Any:
-    """Phrases in lower case, each ended by a full stop, as the network was trained."""
+    """Phrases in lower case, each with a full stop, as in training."""
     phrases = [phrase.strip().lower() for phrase in prompt.split(".") if phrase.strip()]
     return transformers.BertTokenizer(str(vocabulary))(". ".join(phrases) + ".", return_tensors="pt")
 
@@ -127,17 +127,17 @@ def load_module(config: Config) -> Any:
             lambda: transformers.GroundingDinoForObjectDetection.from_pretrained(
                 None,
                 config=settings,
-                state_dict=dict(state),  # which it takes apart while it loads
+                state_dict=dict(state),  # a copy: the library empties it while it loads
                 dtype=torch.float32,
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             ),
         )
-    bent = {name: (given, wanted) for name, given, wanted in sorted(report["mismatched_keys"])}
-    if report["missing_keys"] or bent:
+    reshaped = {name: (given, wanted) for name, given, wanted in sorted(report["mismatched_keys"])}
+    if report["missing_keys"] or reshaped:
         own = module.state_dict()
         missing = {name: own[name].shape for name in sorted(report["missing_keys"])}
-        raise refuse_misfit(files[0].name, missing, bent, {}, "take config.json and the weights from one model")
+        raise refuse_misfit(files[0].name, missing, reshaped, {}, "take config.json and the weights from one model")
     return module
 
 
@@ -146,7 +146,7 @@ def read_config(model: str) -> Any:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise RecipeError(f"{path} is not valid JSON", actual=str(error), fix="fetch the model anew") from error
+        raise RecipeError(f"{path} is not valid JSON", actual=str(error), fix="fetch the model again") from error
     if not isinstance(table, dict) or table.get("model_type") != KIND:
         raise RecipeError(
             f"{model} is not a detector that resight knows",
@@ -172,7 +172,7 @@ def _fetch(model: str, name: str) -> Path:
 
 
 def _explain(model: str, make: Callable[[], Any]) -> Any:
-    """What `make` makes; values of a config.json that no network can be made of fail in many ways."""
+    """The result of `make`; the many errors of a config.json with impossible values become a RecipeError."""
     try:
         return make()
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -1,15 +1,15 @@
-"""Boxes from a file of one's own: what a detector elsewhere, or a person, has found.
+"""Boxes from a file of your own: the output of another detector, or annotations.
 
-In: a CSV table or JSON Lines (.jsonl, .ndjson), read once; columns or keys id, x0, y0, x1, y1 and, if there is one,
-score; the boxes in pixels of the original. Out: the boxes of each picture.
+In: a CSV table or JSON Lines (.jsonl, .ndjson), read once; columns or keys id, x0, y0, x1, y1 and optionally score;
+the boxes in pixels of the original. Out: the boxes of each picture.
 
     id,x0,y0,x1,y1,score
     street/0001.jpg,120,80,310,240,0.93
 
-An id is that of the collection, or the end of the file's path ("street/0001.jpg" for photos/street/0001.jpg); never
-less than the id itself, so that "0001.jpg" is not every folder's. An image that the file does not name has no proposals
-and is described whole. That a file names no image of the collection at all cannot be known here: each picture is asked
-for by itself, and all of them are then described whole.
+An id is that of the collection, or the end of the file's path ("street/0001.jpg" for photos/street/0001.jpg), but never
+shorter than the id, so that "0001.jpg" does not match in every folder. An image that the file does not name has no
+proposals and is described whole. The source sees one picture at a time, so it cannot report a file that names no image
+of the collection: all images are then described whole.
 """
 
 import csv
@@ -36,8 +36,8 @@ EXPECTED = "a CSV table or JSON Lines with id, x0, y0, x1, y1 and perhaps score"
 @dataclass(frozen=True)
 class Config:
     path: Path
-    most: int | None = 20  # the best by score, of equals the first; None: all
-    finest: float = USUAL_FINEST  # how many times smaller than the image the smallest usual box is
+    most: int | None = 20  # the best by score, on a tie the first; None: all
+    finest: float = USUAL_FINEST  # sides of the image per side of the smallest usual box
 
     def __post_init__(self) -> None:
         check_range("most", 1 if self.most is None else self.most, 1)
@@ -63,7 +63,7 @@ class BoxFile:
 
 def read_boxes(path: Path) -> tuple[dict[str, tuple[int, int]], FloatArray]:
     """For each id its rows [start, stop) of a table [n, 5]: the box and its score."""
-    if not path.exists():  # by itself: of many recipes, the others can still run
+    if not path.exists():  # its own class: other recipes of the same run can go on
         raise MissingFile(
             f"there is no box file {path}",
             expected=EXPECTED,
@@ -84,7 +84,7 @@ def read_boxes(path: Path) -> tuple[dict[str, tuple[int, int]], FloatArray]:
 
 
 def list_keys(ref: ImageRef) -> Iterator[str]:
-    """What a file may call an image: its id, or the end of its path, the longest first."""
+    """The names that a file may use for an image: its id, or the end of its path, the longest first."""
     yield ref.id
     parts = PurePosixPath(ref.path.as_posix()).parts
     for number in range(len(parts)):
@@ -138,7 +138,7 @@ def _check(row: Mapping[str, Any], path: Path, line: int) -> list[float]:
     if not np.isfinite(numbers).all() or numbers[2] <= numbers[0] or numbers[3] <= numbers[1] or "" in row:
         raise ManifestError(
             f"{path}, line {line}: not a box",
-            expected="numbers x0 < x1 and y0 < y1 in pixels, one cell a column",
+            expected="numbers x0 < x1 and y0 < y1 in pixels, one cell per column",
             actual=", ".join(map(str, row.values()))[:200],
             fix="correct or remove the line",
         )

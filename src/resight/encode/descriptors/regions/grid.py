@@ -1,10 +1,10 @@
-"""Grids of cells that do not overlap, each finer than the one before, all of them together.
+"""Nested grids of cells that do not overlap, each finer than the one before.
 
 In: a picture. Out: its cells, coarse to fine, row by row, all with score 1. Level n adds a grid of
 about (n + 1)² cells:
 
     even     (n + 1) × (n + 1) cells of the image's own proportions: 1, 5, 14, 30 boxes at levels 0 to 3 (Patchify)
-    square   at most (n + 1)² cells that are as square as can be: a panorama of 20:1 is cut into a row of them
+    square   at most (n + 1)² cells, as square as possible: a panorama of 20:1 is cut into a row of them
 """
 
 import math
@@ -23,7 +23,7 @@ Cells = Literal["even", "square"]
 
 @dataclass(frozen=True)
 class Config:
-    level: int = 3  # 0: the whole image alone
+    level: int = 3  # 0: only the whole image
     cells: Cells = "even"
 
     def __post_init__(self) -> None:

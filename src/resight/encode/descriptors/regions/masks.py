@@ -1,10 +1,10 @@
 """Boxes around the masks of a SAM-type network (Kirillov et al., ICCV 2023), in two ONNX files.
 
-In: a picture. Out: at most `most` boxes. The encoder sees the picture once, in the upper left corner of a square; the
-decoder is then asked what lies under each point of a grid of points × points. Its masks become the boxes of their
-largest connected parts, scored by how well the network itself thinks that a mask fits (`iou_predictions`).
+In: a picture. Out: at most `most` boxes. The encoder runs once, on the picture in the upper left corner of a square;
+the decoder then segments what lies under each point of a grid of points × points. A mask becomes the box of its largest
+connected part, scored by the network's own estimate of the fit (`iou_predictions`).
 
-The files are as they are commonly exported:
+The files follow the common export:
 
     encoder   picture [1, 3, side, side] → embeddings
     decoder   image_embeddings, point_coords, point_labels, mask_input, has_mask_input, orig_im_size
@@ -19,8 +19,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from resight.encode.backbones.onnx import choose_output, find_input
-from resight.encode.onnx_graph import check_names, read_model, run, start
+from resight.encode.onnx_graph import check_names, choose_output, find_input, read_model, run, start
 from resight.encode.preprocess import fit_longest, letterbox, make_statistics
 from resight.encode.regions import USUAL_FINEST, Proposals, keep_best, make_proposals, to_pixels
 from resight.files.fingerprint import fingerprint_file
@@ -29,9 +28,9 @@ from resight.types import Box, FloatArray, Picture
 
 INPUTS = ("image_embeddings", "point_coords", "point_labels", "mask_input", "has_mask_input", "orig_im_size")
 OUTPUTS = ("masks", "iou_predictions")
-PROMPT_SIDE = 256  # of the mask that could be given as a prompt, and is not
-MASK_SIDE = 256  # longer side at which masks are asked for: boxes need no more
-ON, NO_POINT = 1.0, -1.0  # labels; a prompt without a box ends with a point that is none
+PROMPT_SIDE = 256  # of the mask prompt, which stays empty
+MASK_SIDE = 256  # longer side of the masks: boxes need no more
+ON, NO_POINT = 1.0, -1.0  # labels; a prompt without a box ends with a padding point
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,12 @@ class Config:
     decoder: Path
     points: int = 8  # along each side
     threshold: float = 0.7  # of the predicted fit
-    least: float = 0.003  # share of the image below which a mask is no region
+    least: float = 0.003  # share of the image below which a mask is dropped
     most: int = 20
-    size: int = 1024  # of the encoder's input, where the file leaves it free
+    size: int = 1024  # of the encoder's input, where the file has no fixed size
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
     deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # for one picture; pictures are encoded side by side
+    threads: int = 1  # per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("points", self.points, 1, 64)
@@ -84,7 +83,7 @@ class Masks:
         (embeddings,) = run(self._encoder, [self._embeddings], {self._input: square})
         boxes, scores = [], []
         for point in spread_points(fit_longest(picture.size, self._side), self._config.points):
-            for mask, score in self._ask(embeddings, point, picture.size):
+            for mask, score in self._segment(embeddings, point, picture.size):
                 box = box_mask(mask, self._config.least)
                 if box is not None and score >= self._config.threshold:
                     boxes.append(box)
@@ -93,7 +92,7 @@ class Masks:
         covers = (0, 0, *picture.size)
         return keep_best(Proposals(to_pixels(shares.boxes, "corners", covers), shares.scores), self._config.most)
 
-    def _ask(
+    def _segment(
         self, embeddings: Any, point: tuple[float, float], size: tuple[int, int]
     ) -> Iterator[tuple[FloatArray, float]]:
         """The masks [h, w] under a point, over the whole picture, each with its predicted fit."""
@@ -113,15 +112,15 @@ class Masks:
 def spread_points(size: tuple[int, int], count: int) -> list[tuple[float, float]]:
     """The centres of count × count cells of the picture, in pixels of the encoder's input, row by row."""
     width, height = size
-    places = [(number + 0.5) / count for number in range(count)]
-    return [(x * width, y * height) for y in places for x in places]
+    centres = [(number + 0.5) / count for number in range(count)]
+    return [(x * width, y * height) for y in centres for x in centres]
 
 
 def box_mask(mask: FloatArray, least: float) -> Box | None:
-    """The box of the largest connected part of a mask, in shares of its sides; None below `least` of its area."""
+    """The box of the largest connected part of a mask, in fractions of its sides; None below `least` of its area."""
     rows, columns = mask.shape
     _, _, parts, _ = cv2.connectedComponentsWithStats((mask > 0).astype(np.uint8), connectivity=8)
-    if len(parts) == 1:  # the background alone
+    if len(parts) == 1:  # only background
         return None
     x, y, width, height, area = max(parts[1:].tolist(), key=lambda part: part[4])
     if area < least * rows * columns:

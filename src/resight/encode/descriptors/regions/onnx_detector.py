@@ -1,10 +1,10 @@
-"""Any detector in an ONNX file that gives boxes, of no class or of many.
+"""Any detector in an ONNX file that gives boxes, with or without classes.
 
 In: a picture, as planes [1, 3, height, width]. Out: at most `most` boxes with a score of `threshold` or more. The
-file's outputs are boxes [n, 4] or [1, n, 4] and, if there is one, scores [n], [1, n] or [1, n, classes], of which the
-best class counts. How boxes are written is a setting: in pixels of the input or in shares of it, by corners or by
-centre, width and height. The input shows the picture bent to its size ("squash") or in its upper left corner
-("corner").
+file's outputs are boxes [n, 4] or [1, n, 4] and optionally scores [n], [1, n] or [1, n, classes], of which the best
+class counts. Settings give the format of the boxes: in pixels of the input or in fractions of it ("shares"), by corners
+or by centre, width and height. The input shows the picture distorted to its size ("squash") or in its upper left corner
+("corner", a letterbox).
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from resight.encode.backbones.onnx import find_input
-from resight.encode.onnx_graph import check_names, read_model, run, start
+from resight.encode.onnx_graph import check_names, find_input, read_model, run, start
 from resight.encode.preprocess import letterbox, make_statistics, prepare
 from resight.encode.regions import USUAL_FINEST, Form, Proposals, keep_best, to_pixels
 from resight.errors import RecipeError
@@ -27,16 +26,16 @@ from resight.types import FloatArray, Picture
 class Config:
     model: Path
     boxes: str = "boxes"  # name of the output
-    scores: str = "scores"  # name of the output; "": the file has none, and all boxes are alike
+    scores: str = "scores"  # name of the output; "": none, all boxes are equal
     units: Literal["pixels", "shares"] = "pixels"  # of the input
     form: Form = "corners"
     threshold: float = 0.25
     most: int = 20
-    size: int = 640  # a side of the input, where the file leaves it free
+    size: int = 640  # side of the input, where the file has no fixed size
     fit: Literal["squash", "corner"] = "squash"
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
     deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # for one picture; pictures are encoded side by side
+    threads: int = 1  # per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("most", self.most, 1)
@@ -57,7 +56,7 @@ class OnnxDetector:
         self._height, self._width = height or config.size, width or config.size
         if config.fit == "corner" and self._height != self._width:
             raise RecipeError(
-                "this network's input is no square",
+                "this network's input is not square",
                 expected="a square, or fit = 'squash'",
                 actual=f"{self._width} × {self._height} pixels",
                 fix="fit = 'squash'",
@@ -90,7 +89,7 @@ class OnnxDetector:
 
 
 def read_rows(boxes: FloatArray, scores: FloatArray | None) -> Proposals:
-    """Outputs of a network for one picture → [n, 4] and [n], or an error that says what they are."""
+    """Outputs of a network for one picture → [n, 4] and [n], or an error that shows their shapes."""
     rows = boxes[0] if boxes.ndim == 3 and len(boxes) == 1 else boxes
     if scores is None:
         scores = np.ones(len(rows), np.float32)
@@ -98,7 +97,7 @@ def read_rows(boxes: FloatArray, scores: FloatArray | None) -> Proposals:
     best = flat.max(axis=1) if flat.ndim == 2 and flat.shape[1] else flat
     if rows.ndim != 2 or rows.shape[1] != 4 or best.shape != rows.shape[:1]:
         raise RecipeError(
-            "these outputs are no boxes with scores",
+            "these outputs are not boxes with scores",
             expected="boxes [n, 4] or [1, n, 4], scores [n], [1, n] or [1, n, classes]",
             actual=f"{list(boxes.shape)} and {list(scores.shape)}",
             fix="set boxes and scores to the names of other outputs",

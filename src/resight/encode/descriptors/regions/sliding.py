@@ -1,8 +1,8 @@
-"""Windows of a grid's sizes that overlap: each lies a share of its own side (the stride) beside the one before.
+"""Overlapping windows of a grid's sizes, each shifted against the one before by a share of its side (the stride).
 
 In: a picture. Out: the windows, coarse to fine, row by row, all with score 1. Where the stride does not divide the
 side, the last window is flush with the border. Level 3 has 84 windows at stride 0.5 and 276 at 0.25; stride 1 is the
-grid. With `most`, the coarsest are kept.
+grid. With `most`, only the coarsest stay.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.types import FloatArray, Picture
 
-MOST_WINDOWS = 10_000  # beyond that a stride is a slip of the pen
+MOST_WINDOWS = 10_000  # beyond that a stride is a typing error
 TINY = 1e-9  # of a window: 2 / 0.1 is not quite 20
 
 
@@ -69,14 +69,14 @@ def check_windows(level: int, stride: float) -> None:
 
 
 def _slide(width: float, height: float, parts: int, stride: float) -> FloatArray:
-    """Windows of a part of each side."""
-    starts = _place(parts, stride)
+    """Windows whose sides are 1 / `parts` of the image's."""
+    starts = _start_windows(parts, stride)
     x, y = starts * (width / parts), starts * (height / parts)
     return np.array([(left, top, left + width / parts, top + height / parts) for top in y for left in x], np.float32)
 
 
-def _place(parts: int, stride: float) -> NDArray[np.float64]:
-    """Where windows of length 1 start on a side of `parts`."""
+def _start_windows(parts: int, stride: float) -> NDArray[np.float64]:
+    """The starts of windows of length 1 on a side of length `parts`."""
     starts = stride * np.arange(int((parts - 1) / stride + TINY) + 1, dtype=np.float64)
     if starts[-1] < parts - 1 - TINY:
         starts = np.append(starts, parts - 1)

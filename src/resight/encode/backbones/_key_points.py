@@ -1,22 +1,27 @@
-"""Key points [n, 4] (x, y, size, angle) as a detector gives them → in a settled order, in pixels of the original."""
+"""Key points for the backbones sift, orb and surf: pictures reduced before detection, points mapped back.
+
+In: points [n, 4] (x, y, size, angle) of a detector in a reduced picture. Out: points in a fixed order, in pixels of the
+original.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import RecipeError
 from resight.types import Features, FloatArray, Picture
 
-Detect = Callable[[Picture], tuple[FloatArray, NDArray[Any]]]  # points [n, 4] and what describes them [n, D]
+Detect = Callable[[Picture], tuple[FloatArray, NDArray[Any]]]  # points [n, 4] and descriptors [n, D]
 
 
 def extract_each(pictures: Sequence[Picture], scale: float, method: str, detect: Detect) -> Iterator[Features]:
-    """The Features of each picture by itself; `method` is what the detector is called."""
+    """The Features of each picture; `method` is the name of the detector."""
     if scale != 1:
         raise RecipeError(
-            f"{method} looks at all scales itself",
+            f"{method} searches all scales itself",
             expected="scale 1",
             actual=f"scale {scale:g}",
             fix="drop the transform multiscale from this branch",
@@ -28,17 +33,27 @@ def extract_each(pictures: Sequence[Picture], scale: float, method: str, detect:
 
 
 def order_strongest(points: FloatArray, responses: Sequence[float] | NDArray[np.floating]) -> NDArray[np.intp]:
-    """Strongest first. Detectors give them in no useful order, and several of the same strength."""
+    """Strongest first, ties by position: detectors return them in no fixed order."""
     return np.lexsort((points[:, 3], points[:, 1], points[:, 0], -np.asarray(responses)))
 
 
 def scale_back(points: FloatArray, shape: tuple[int, ...], size: tuple[int, int]) -> FloatArray:
     """From a picture of `shape` (rows, columns) to the original of `size` (width, height).
 
-    The scale differs by a rounding between the axes: each gets its own. Pixel 0 covers 0 to 1 in both pictures, so that
-    its centre is what is scaled.
+    Rounding makes the scale differ between the axes, so each has its own. Pixel 0 covers 0 to 1 in both pictures, so
+    pixel centres are scaled.
     """
     scale_x, scale_y = size[0] / shape[1], size[1] / shape[0]
     scales = np.array([scale_x, scale_y, (scale_x * scale_y) ** 0.5, 1], np.float32)
     half = np.array([0.5, 0.5, 0, 0], np.float32)
     return np.asarray((points + half) * scales - half, np.float32)
+
+
+def reduce_to(pixels: np.ndarray, side: int) -> np.ndarray:
+    """The picture with its longer side at most `side` pixels."""
+    height, width = pixels.shape[:2]
+    scale = side / max(height, width)
+    if scale >= 1:
+        return pixels
+    size = (max(round(width * scale), 1), max(round(height * scale), 1))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))
