@@ -120,6 +120,6 @@ def test_a_folder_without_two_images_of_anything_is_refused(tmp_path: Path) -> N
 
 def test_more_rows_than_memory_should_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resight.train.cached_features.MOST_BYTES", 1000)
-    with pytest.raises(InputError, match="more rows than are kept in memory"):
+    with pytest.raises(InputError, match="take too much memory for training"):
         train(make_photos(tmp_path / "photos", 2, lights=2), tmp_path / "out")
     assert not (tmp_path / "out" / "recipe.toml").exists()
