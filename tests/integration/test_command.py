@@ -160,7 +160,6 @@ def test_help_needs_no_heavy_package() -> None:
         "onnxruntime",
         "pyarrow",
         "scipy",
-        "pydantic",
         "numpy",
         "PIL",
     )
