@@ -16,13 +16,13 @@ NAMES = ("recall@1", "recall@5", "recall@10", "ap")
 LINES = tuple(Line(name, (0.5 + number / 20, 0.6, 0.7, 0.8)) for number, name in enumerate(NAMES))
 TABLE = Table(
     "a_recipe_with_a_name_that_is_rather_long: a data set, 200 images",
-    ("S", *NAMES, "recall@1 against 200", "ms a query"),
+    ("S", *NAMES, "recall@1 against 200", "ms per query"),
     tuple((tick, *["0.8450 (100.0 %)"] * 4, "-0.0050 [-0.0250, +0.0150]", "2.6") for tick in TICKS),
     ("a note",),
     "The smallest S is 10.",
     (
         Chart("Quality", "S, logarithmic", PLACES, TICKS, LINES, 1, (0.75, "94 % of recall@1")),
-        Chart("Milliseconds a query", "S, logarithmic", PLACES, TICKS, LINES[:1], 1, from_zero=True),
+        Chart("Milliseconds per query", "S, logarithmic", PLACES, TICKS, LINES[:1], 1, from_zero=True),
     ),
     1,
 )
@@ -31,7 +31,7 @@ TABLE = Table(
 ABSENT = "a network with a long name, pooled by one of many poolings"
 RANKED = Table(
     "a catalogue: a data set, 200 images",
-    ("variant", "bytes an image", *NAMES, *(f"{name} again" for name in NAMES), "recall@1 against row 0", "ms a query"),
+    ("variant", "bytes an image", *NAMES, *(f"{name} again" for name in NAMES), "recall@1 against row 0", "ms per query"),
     tuple(
         (f"row {row}", "3,072", *["0.8450 ±0.050"] * 8, "+0.0050 [-0.0250, +0.0150]", "2.6")
         if row != 20

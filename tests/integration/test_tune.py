@@ -56,7 +56,7 @@ def test_a_grid_is_measured_beside_the_exact_index(folder: Path, tuned: Ran) -> 
     assert len({row["s to build"] for row in others}) == 1  # one index, searched in two ways
     assert any(row["front"] for row in values["rows"])
     assert values["line"] and ran.out.rstrip().endswith(values["line"])
-    assert "ap against bytes an image" in (folder / "t.html").read_text()
+    assert "ap against bytes per image" in (folder / "t.html").read_text()
 
 
 @pytest.mark.usefixtures("tuned")

@@ -21,7 +21,8 @@ from resight.evaluate.summary_file import from_dict, read_number, read_values, r
 from resight.evaluate.table import Chart, Mark, Table
 from resight.types import Recipe
 
-BYTES = "bytes an image"
+BYTES, TOKEN_BYTES = "bytes an image", "bytes a token"  # names of facts in files
+HEADINGS = {BYTES: "bytes per image", TOKEN_BYTES: "bytes per token"}  # and in tables
 NOT_FACTS = frozenset({"label", "rank_seconds_a_query", "against_reference", "evaluation"})
 
 
@@ -240,10 +241,10 @@ def _tabulate_rows(evaluation: Evaluation) -> Table:
     names = list(reference.summary.figures)
     columns = (
         evaluation.heading,
-        *reference.facts,
+        *(HEADINGS.get(fact, fact) for fact in reference.facts),
         *names,
         f"{evaluation.metric} against {evaluation.reference_label}",
-        "ms a query",
+        "ms per query",
     )
     measured = [
         (
@@ -334,7 +335,7 @@ def _explain(evaluation: Evaluation) -> list[str]:
         beside,
         f"{evaluation.metric} against {evaluation.reference_label}: mean difference and its 95 % interval, a bootstrap "
         "over the pairs of the same query (1,000 samples, seed 0)",
-        f"ms a query: median time until all images are in order; {around}",
+        f"ms per query: median time until all images are in order; {around}",
     ]
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from resight.evaluate.evaluation import BYTES, Row, format_milliseconds, rank_best
+from resight.evaluate.evaluation import BYTES, HEADINGS, Row, format_milliseconds, rank_best
 from resight.evaluate.statistics.tests import Compared, compare_many
 from resight.evaluate.summary import INTERVAL_NOTE, SEED
 from resight.evaluate.table import Mark, Table
@@ -84,7 +84,7 @@ def _list_columns(part: DataSetRows, labels: Sequence[str]) -> Iterator[tuple[st
     own = [rows.get(label) for label in labels]
     if any(BYTES in row.facts for row in part.rows):
         sizes = [None if row is None else row.facts.get(BYTES) for row in own]
-        yield BYTES, ["–" if size is None else f"{size.value:,.0f}" for size in sizes], {}
+        yield HEADINGS[BYTES], ["–" if size is None else f"{size.value:,.0f}" for size in sizes], {}
     for metric in part.metrics:
         figures = [None if row is None else row.summary.figures[metric] for row in own]
         marks = rank_best([math.nan if figure is None else figure.mean for figure in figures])
@@ -92,7 +92,7 @@ def _list_columns(part: DataSetRows, labels: Sequence[str]) -> Iterator[tuple[st
     if part.differences:
         heading = f"{part.metric} against {part.reference.label}"
         yield heading, [_format_difference(part, label) for label in labels], {}
-    yield "ms a query", ["–" if row is None else format_milliseconds(row.median_seconds) for row in own], {}
+    yield "ms per query", ["–" if row is None else format_milliseconds(row.median_seconds) for row in own], {}
 
 
 def _format_difference(part: DataSetRows, label: str) -> str:
@@ -137,4 +137,4 @@ def _explain(data: Sequence[DataSetRows]) -> Iterator[str]:
         name: row.summary.figures[name].convention for part in data for row in part.rows for name in part.metrics
     }
     yield from (f"{name}: {words}" for name, words in conventions.items() if words)
-    yield "ms a query: median time of a search until all images are in order"
+    yield "ms per query: median time of a search until all images are in order"

@@ -23,6 +23,7 @@ from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError
 from resight.evaluate.evaluation import (
     BYTES,
+    HEADINGS,
     AbsentRow,
     Evaluation,
     Fact,
@@ -214,7 +215,7 @@ def _evaluate(
         cells="share",
         notes=(
             note,
-            f"{BYTES}: memory that a search reads; on disk: all files of the index",
+            f"{HEADINGS[BYTES]}: memory that a search reads; on disk: all files of the index",
             "smaller: memory of exact divided by that of the row; front: no other is as good, as small and as fast",
         ),
         answer="" if chosen is None else _answer(points, values, times, images, metric, loss, chosen),
@@ -249,6 +250,6 @@ def _answer(
     sizes = [points[number].bytes_in_memory / images for number in (chosen, 0)]
     return (
         f"The smallest that loses at most {format_share(loss)} of the best {metric} is {points[chosen].label}: "
-        f"{values[chosen]:.4f} of {max(values):.4f}, {sizes[0]:,.0f} bytes an image instead of {sizes[1]:,.0f}, "
-        f"{format_milliseconds(times[chosen])} ms a query instead of {format_milliseconds(times[0])}."
+        f"{values[chosen]:.4f} of {max(values):.4f}, {sizes[0]:,.0f} bytes per image instead of {sizes[1]:,.0f}, "
+        f"{format_milliseconds(times[chosen])} ms per query instead of {format_milliseconds(times[0])}."
     )

@@ -17,7 +17,7 @@ from resight.collection import Collection
 from resight.collection.add import Progress
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra
-from resight.evaluate.evaluation import BYTES, AbsentRow, Evaluation, Fact, Row, choose_metric
+from resight.evaluate.evaluation import BYTES, HEADINGS, AbsentRow, Evaluation, Fact, Row, choose_metric
 from resight.evaluate.measure import EncodedDataset, Extras, SearchVariant, measure, prepare
 from resight.evaluate.result_cache import ResultCache, fingerprint_dataset, make_key
 from resight.evaluate.results import RunResult, add_positions
@@ -79,7 +79,7 @@ def measure_variants(
         metric=difference_metric,
         notes=(
             *([f"{recalled} of the rows were measured before and came from the cache"] if recalled else []),
-            f"{BYTES}: vectors, visual words and key points, as the descriptors give them",
+            f"{HEADINGS[BYTES]}: vectors, visual words and key points, as the descriptors give them",
             "ms to encode: median of a query, from the file to all descriptors of the rows that share its encoders",
         ),
         absent=tuple(_list_absent(labels, sorted(found), missing)),

@@ -34,7 +34,7 @@ def evaluation(**more: object) -> Evaluation:
 
 def test_a_row_has_its_facts_its_shares_its_difference_and_its_time() -> None:
     table = evaluation().table
-    assert table.columns == ("codes", "bytes", "recall@1", "ap", "recall@1 against full", "ms a query")
+    assert table.columns == ("codes", "bytes", "recall@1", "ap", "recall@1 against full", "ms per query")
     less, full = table.rows
     assert less[:4] == ("less", "10 B", "0.5000 (66.7 %)", "0.6000 (85.7 %)")  # (1+.6+.4+.4)/4 of (1+.8+.6+.4)/4
     assert less[4].startswith("-0.2500 [")
@@ -216,7 +216,7 @@ def test_latex_shows_every_letter_of_a_label() -> None:
 
 def test_the_time_to_encode_is_told_once_where_all_rows_share_it() -> None:
     def note(found: Evaluation) -> str:
-        return next(note for note in found.table.notes if note.startswith("ms a query"))
+        return next(note for note in found.table.notes if note.startswith("ms per query"))
 
     assert "encoding a query took 500 ms, once for all rows" in note(rank())
     slow = replace(GOOD, queries=tuple(replace(query, encode_seconds=3.0) for query in GOOD.queries))

@@ -1,5 +1,6 @@
 """Files of evaluations side by side: rows, groups of columns, differences, sweeps and the front of costs."""
 
+import importlib
 import json
 import math
 from pathlib import Path
@@ -50,7 +51,7 @@ def sweep(counts: list[int]) -> Evaluation:
 def test_two_runs_stand_in_one_table_with_their_paired_difference(tmp_path: Path) -> None:
     files = [single(tmp_path / "a.json", "low", LOW), single(tmp_path / "b.json", "high", HIGH)]
     table = compare(files, metric="ap").table
-    assert table.columns == ("configuration", "recall@1", "ap", "ap against low", "ms a query")
+    assert table.columns == ("configuration", "recall@1", "ap", "ap against low", "ms per query")
     assert [row[0] for row in table.rows] == ["low", "high"]
     assert table.rows[1][3] == "+0.1000 [+0.1000, +0.1000]"  # four queries are too few for a star
     assert table.marks == {(1, 1): "best", (0, 1): "second", (1, 2): "best", (0, 2): "second"}
@@ -136,7 +137,7 @@ def test_markdown_marks_and_escapes() -> None:
 def test_the_page_has_plots_of_costs_and_hides_nothing_behind_a_server() -> None:
     comparison = compare([sweep([4, 8, 64])])
     page = render(comparison.table, comparison)
-    for words in ("ap against bytes an image", "ap against ms a query", "ap against k", "How it was made"):
+    for words in ("ap against bytes per image", "ap against ms per query", "ap against k", "How it was made"):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
@@ -150,3 +151,22 @@ def test_an_evaluation_read_from_a_file_has_the_rows_that_were_written(tmp_path:
         assert (after.median_seconds, after.source) == (before.median_seconds, "a.json")
         assert after.facts["bytes an image"].value == before.facts["bytes an image"].value
     assert (read.title, read.metric, read.reference) == ("t", "ap", 0)
+
+
+def test_every_interval_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation = sweep([4, 8, 64])
+    calls: list[str] = []
+    for module, name in (("evaluation", "paired_interval"), ("report_table", "compare_many")):
+        home = importlib.import_module(f"resight.evaluate.{module}")
+        original = getattr(home, name)
+        monkeypatch.setattr(home, name, lambda *a, name=name, run=original, **k: (calls.append(name), run(*a, **k))[1])
+    monkeypatch.setattr("resight.evaluate.summary.bootstrap_interval", lambda *_: calls.append("bootstrap"))
+    comparison = compare([evaluation])
+    for _ in range(2):
+        tables.to_latex(evaluation.table)
+        tables.to_markdown(comparison.table)
+        evaluation.to_dict()
+        render(comparison.table, comparison)
+        render(evaluation.table, comparison)
+    assert calls.count("paired_interval") == len(evaluation.rows)  # one metric
+    assert (calls.count("compare_many"), calls.count("bootstrap")) == (1, 0)

@@ -16,6 +16,7 @@ from resight.collection.add import Progress
 from resight.errors import InputError, RecipeError
 from resight.evaluate.evaluation import (
     BYTES,
+    TOKEN_BYTES,
     Evaluation,
     Fact,
     Row,
@@ -171,7 +172,7 @@ def _evaluate(recipe: Recipe, branch: int, rows: Sequence[Row], tokens: float, m
 def _list_facts(size: Size, full: Size) -> dict[str, Fact]:
     saved = full.image / size.image if size.image else 1.0
     return {
-        "bytes a token": Fact(size.token, f"{size.token:.1f}"),
+        TOKEN_BYTES: Fact(size.token, f"{size.token:.1f}"),
         BYTES: Fact(size.image, f"{size.image:,.0f}"),
         "smaller": Fact(saved, f"{saved:.1f} ×"),
     }
@@ -182,8 +183,8 @@ def _list_notes(recipe: Recipe, branch: int, tokens: float) -> tuple[str, ...]:
     trained = {key: given[key] for key in TRAINING if given.get(key)}
     return (
         "bytes: measured on the packed tokens: codes, scales or error bounds, and the offset of each image; without "
-        f"the centroids of PQ, which all images share; bytes a token are those of an image divided by its {tokens:.4g} "
-        "tokens (4-bit PQ fills blocks of 32)",
+        "the centroids of PQ, which all images share; bytes per token are those of an image divided by its "
+        f"{tokens:.4g} tokens (4-bit PQ fills blocks of 32)",
         "answers come from the codes alone (exact = false)",
         "pqMxB: product quantisation, M parts of B bits, trained on "
         + (", ".join(f"{key} = {value}" for key, value in trained.items()) or "a sample of the database's own tokens"),
@@ -199,8 +200,8 @@ def _answer(rows: Sequence[Row], full: int, metric: str, loss: float, chosen: in
     times = [format_milliseconds(row.median_seconds) for row in pair]
     return (
         f"The smallest codes that lose at most {format_share(loss)} of the {metric} of {FULL} are "
-        f"{rows[chosen].label}: {value:.4f} of {whole:.4f}, {size} bytes an image instead of {full_size}, "
-        f"{times[0]} ms a query instead of {times[1]}."
+        f"{rows[chosen].label}: {value:.4f} of {whole:.4f}, {size} bytes per image instead of {full_size}, "
+        f"{times[0]} ms per query instead of {times[1]}."
     )
 
 
@@ -214,5 +215,5 @@ def _draw(rows: Sequence[Row], metric: str, loss: float, full: int, chosen: int 
     label = "codes, the largest first"
     return (
         Chart("Quality", label, positions, ticks, quality, chosen, (floor, f"{format_share(1 - loss, 0)} of {metric}")),
-        Chart("Milliseconds a query", label, positions, ticks, (times,), chosen, from_zero=True),
+        Chart("Milliseconds per query", label, positions, ticks, (times,), chosen, from_zero=True),
     )

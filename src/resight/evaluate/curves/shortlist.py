@@ -144,7 +144,7 @@ def _answer(rows: Sequence[Row], counts: Sequence[int], metric: str, loss: float
     times = [format_milliseconds(rows[number].median_seconds) for number in (chosen, -1)]
     return (
         f"The smallest S that loses at most {format_share(loss)} of the exhaustive {metric} is {counts[chosen]:,} of "
-        f"{counts[-1]:,} images: {value:.4f} of {whole:.4f}{share}, {times[0]} ms a query instead of {times[1]}."
+        f"{counts[-1]:,} images: {value:.4f} of {whole:.4f}{share}, {times[0]} ms per query instead of {times[1]}."
     )
 
 
@@ -160,5 +160,5 @@ def _draw(
     label = "S, logarithmic"
     return (
         Chart("Quality", label, positions, ticks, quality, chosen, (floor, f"{format_share(1 - loss, 0)} of {metric}")),
-        Chart("Milliseconds a query", label, positions, ticks, (times,), chosen, from_zero=True),
+        Chart("Milliseconds per query", label, positions, ticks, (times,), chosen, from_zero=True),
     )

@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from resight.evaluate.comparison import Comparison
-from resight.evaluate.evaluation import BYTES, Row
+from resight.evaluate.evaluation import BYTES, HEADINGS, Row
 from resight.evaluate.pages.charts import STYLE as CHART_STYLE
 from resight.evaluate.pages.charts import Dot, Scatter, draw_chart, draw_scatter
 from resight.evaluate.pages.maps import EmbeddingView, draw_embedding, map_example, map_queries
@@ -154,8 +154,8 @@ def _draw_costs(part: DataSetRows) -> list[Markup]:
     if len(part.rows) < 2:
         return []
     costs = (
-        (BYTES, [row.facts[BYTES].value if BYTES in row.facts else math.nan for row in part.rows]),
-        ("ms a query", [1000 * row.median_seconds for row in part.rows]),
+        (HEADINGS[BYTES], [row.facts[BYTES].value if BYTES in row.facts else math.nan for row in part.rows]),
+        ("ms per query", [1000 * row.median_seconds for row in part.rows]),
     )
     figures = []
     for name, values in costs:
