@@ -1,4 +1,4 @@
-"""Each block on maps small enough to work out by hand."""
+"""Enhancement, context, pooling and combination on maps small enough to work out by hand."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from resight.encode.networks.cider.blocks import GatherExcite, make_enhancement  # noqa: E402
+from resight.encode.networks.cider.blocks import Combine, GatherExcite, Pool, make_context, make_enhancement  # noqa: E402
 
 KINDS = ("none", "se", "eca", "nonlocal", "gather_excite")
 
@@ -72,3 +72,83 @@ def test_all_keep_the_shape_and_let_gradients_through(kind):
     block = make_enhancement(kind, 16, 4)
     block(maps).sum().backward()
     assert block(maps).shape == maps.shape and maps.grad.abs().sum() > 0
+
+
+def test_a_learnt_combination_starts_as_the_mean_and_follows_its_weights():
+    combine = Combine(2, "learned")
+    maps = [torch.full((1, 1, 1, 1), 2.0), torch.full((1, 1, 1, 1), 6.0)]
+    assert combine(maps).item() == pytest.approx(4)
+    with torch.no_grad():
+        combine.alpha[1] = math.log(math.e**3 - 1)  # softplus of it is 3; of 0 it is ln 2
+    low = math.log(2)
+    assert combine(maps).item() == pytest.approx((low * 2 + 3 * 6) / (low + 3))
+
+
+def test_a_sum_is_a_sum_and_has_nothing_to_learn():
+    combine = Combine(3, "sum")
+    assert combine([torch.tensor([value]) for value in (1.0, 2.0, 4.0)]).item() == 7
+    assert list(combine.parameters()) == []
+
+
+def test_each_channel_chooses_between_the_branches():
+    block = make_context("sk", 4, "learned", None, 2).eval()
+    with torch.no_grad():
+        for branch, value in zip(block.branches, (1.0, 2.0), strict=True):
+            branch[0].weight.zero_()
+            branch[0].weight[:, :, 1, 1] = value  # the middle alone: U_1 = x, U_2 = 2 x
+        for choose, bias in zip(block.choose, (0.0, math.log(3)), strict=True):
+            choose.weight.zero_()
+            choose.bias.fill_(bias)  # shares 1/4 and 3/4
+    maps = torch.ones(1, 4, 3, 3)
+    norm = 1 / math.sqrt(1 + 1e-5)  # of a batch norm that has seen nothing
+    torch.testing.assert_close(block(maps), maps * norm * (0.25 + 0.75 * 2))
+
+
+def test_the_second_branch_sees_five_cells_across():
+    block = make_context("sk", 2, "sum", 1, 2).eval()
+    maps = torch.zeros(1, 2, 9, 9, requires_grad=True)
+    block.branches[1][0](maps)[0, 0, 4, 4].backward()
+    rows = maps.grad[0, 0].abs().sum(dim=1).nonzero().flatten().tolist()
+    assert rows == [2, 4, 6]
+
+
+@pytest.mark.parametrize("kind", ["none", "sk", "aspp"])
+def test_one_image_alone_can_be_trained_with_and_keeps_its_shape(kind):
+    maps = torch.randn(1, 24, 4, 6, requires_grad=True)
+    block = make_context(kind, 24, "learned", 32, 4).train()
+    block(maps).sum().backward()
+    assert block(maps).shape == maps.shape and maps.grad.abs().sum() > 0
+
+
+def test_groups_that_do_not_divide_the_channels_become_the_largest_that_do():
+    assert make_context("sk", 24, "sum", 32, 4).branches[0][0].groups == 8
+    assert make_context("sk", 24, "sum", None, 4).branches[0][0].groups == 24
+
+
+MAPS = [[[1.0, 2.0], [3.0, -4.0]]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "p", "expected"), [("gem", 3.0, 9 ** (1 / 3)), ("gem", 1.0, 1.5), ("mean", 3.0, 0.5), ("max", 3.0, 3.0)]
+)
+def test_each_pooling_by_hand(kind, p, expected):
+    """Of 1, 2, 3, and what is below 0 as nothing: the cube root of (1 + 8 + 27) / 4."""
+    assert Pool(kind, p, 1, None)(torch.tensor([MAPS])).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_p_is_learnt_and_does_not_fall_below_one():
+    pool = Pool("gem", 1.0, 1, None)
+    pool(torch.tensor([MAPS])).sum().backward()
+    assert pool.p.grad.abs() > 0
+    with torch.no_grad():
+        pool.p.fill_(-2.0)
+    assert pool(torch.tensor([MAPS])).item() == pytest.approx(1.5, abs=1e-5)
+
+
+def test_large_activations_do_not_overflow_in_half_precision():
+    assert Pool("gem", 3.0, 1, None)(torch.full((1, 1, 2, 2), 500.0, dtype=torch.float16)).item() == 500
+
+
+def test_the_fully_connected_layer_sets_the_dimensions():
+    assert Pool("mean", 3.0, 6, 4)(torch.zeros(2, 6, 3, 3)).shape == (2, 4)
+    assert Pool("mean", 3.0, 6, None)(torch.zeros(2, 6, 3, 3)).shape == (2, 6)
