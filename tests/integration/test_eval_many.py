@@ -111,7 +111,7 @@ def test_recipes_that_cannot_stand_in_one_table_are_refused(views: Path) -> None
         ((views / "words.toml", views / "words.toml"), "same name"),
         ((views / "words.toml", "sift", "--encoder", "tokens"), "several recipes, and presets"),
         ((views / "words.toml", "sift", "--curve", "shortlist"), "a curve shows one recipe"),
-        ((views / "words.toml", "--encoder", "sift", "--encoder", "tokens", "--curve", "shortlist"), "of one recipe"),
+        ((views / "words.toml", "--encoder", "sift", "--encoder", "tokens", "--curve", "shortlist"), "one recipe"),
         ((views / "words.toml", "--encoder", "craterbench/no_such"), "craterbench/backbones"),
     ):
         ran = run("eval", *words, "--data", views)

@@ -78,8 +78,8 @@ def test_a_collection_is_asked_about_itself(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (("r.toml", "q0.jpg", "--data", "views.csv"), 2, "queries of its own"),
-        (("c.resight", "--metric", "ap"), 2, "no truth to measure by"),
+        (("r.toml", "q0.jpg", "--data", "views.csv"), 2, "its own queries"),
+        (("c.resight", "--metric", "ap"), 2, "no ground truth"),
         (("c.resight", "--nprobe", "many"), 2, "--nprobe takes whole numbers"),
         (("c.resight", "--branch", "3"), 2, "branch 3 has no index to tune"),
         (("nowhere.resight",), 3, "nowhere.resight"),

@@ -176,10 +176,10 @@ def _load_all(sources: Sequence[Source], encoders: Sequence[str], overrides: Seq
 def _load_one(sources: Sequence[Source], encoders: Sequence[str], overrides: Sequence[str]) -> Recipe:
     if len(sources) > 1 or len(encoders) > 1:
         raise InputError(
-            "a curve is drawn of one recipe",
+            "a curve shows one recipe",
             expected="one RECIPE, and at most one --encoder",
             actual=", ".join(str(getattr(source, "name", source)) for source in [*sources, *encoders]),
-            fix="draw a curve of each",
+            fix="draw one curve per recipe",
         )
     if isinstance(sources[0], Recipe):
         return _load_all(sources, encoders, overrides)[0]
@@ -210,8 +210,8 @@ def _check_options(
 ) -> None:
     if brightness is not None and (curve is not None or keep is not None):
         raise InputError(
-            "--relight measures other images than the data set's",
-            expected="neither --curve nor --keep beside it",
+            "--relight changes the images of the data set",
+            expected="neither --curve nor --keep with it",
             actual="--curve" if curve is not None else "--keep",
             fix="leave it out",
         )

@@ -37,8 +37,8 @@ def test_calling_the_package_evaluates() -> None:
     [
         ({"steps": ["5"]}, "belong to a curve"),
         ({"curve": "shortlist", "strata": ["size"]}, "a curve has no strata"),
-        ({"brightness": [1.0], "curve": "shortlist"}, "other images than the data set's"),
-        ({"brightness": [1.0], "keep": Path("kept")}, "other images than the data set's"),
+        ({"brightness": [1.0], "curve": "shortlist"}, "changes the images"),
+        ({"brightness": [1.0], "keep": Path("kept")}, "changes the images"),
         ({"brightness": []}, "no such brightness"),
         ({"encoders": ["sift"]}, "a loaded recipe stands for itself"),
     ],
@@ -49,5 +49,5 @@ def test_options_that_exclude_each_other_are_refused(options: dict[str, object],
 
 
 def test_a_curve_has_one_recipe() -> None:
-    with pytest.raises(InputError, match="a curve is drawn of one recipe"):
+    with pytest.raises(InputError, match="a curve shows one recipe"):
         resight.evaluate([RECIPE, RECIPE], Path(), curve="shortlist")

@@ -143,5 +143,5 @@ def _read_factors(words: str) -> list[float]:
         return [float(word) for word in _split(words)]
     except ValueError as error:
         raise InputError(
-            "--relight takes numbers", expected="e.g. 0.2,0.6,1.0,1.4,1.8", actual=words, fix="give such a list"
+            "--relight takes numbers", expected="e.g. 0.2,0.6,1.0,1.4,1.8", actual=words, fix="give a list like this"
         ) from error
