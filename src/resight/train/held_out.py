@@ -17,7 +17,7 @@ from resight.errors import BoxError, ImageError, InputError
 from resight.train.cached_features import CachedFeatures
 from resight.train.examples import Examples
 from resight.train.head_evaluation import Judge, choose_queries
-from resight.train.head_evaluation import measure as measure_found
+from resight.train.head_evaluation import measure as measure_queries
 from resight.train.loading import ImageReader
 from resight.train.sampling import choose_size, find_groups
 from resight.train.train_config import Settings
@@ -77,7 +77,7 @@ def measure(rows: FloatArray, labels: Sequence[str], judge: Judge) -> float:
     ids = tuple(str(number) for number in range(len(labels)))
     images = CachedFeatures(ids, np.unique(labels, return_inverse=True)[1], rows, np.arange(len(labels) + 1))
     queries = choose_queries(images, QUERIES, np.random.default_rng(0))
-    return float(measure_found(images, None, queries, judge)["ap"].mean())
+    return float(measure_queries(images, None, queries, judge)["ap"].mean())
 
 
 def _list_batches(groups: IntArray) -> Iterator[IntArray]:

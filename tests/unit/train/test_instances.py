@@ -17,14 +17,17 @@ def make_files(folder: Path, names: Sequence[str]) -> Path:
     return folder
 
 
-def name_things(folder: Path, pairs: Path | None = None) -> dict[str, list[str]]:
+def name_instances(folder: Path, pairs: Path | None = None) -> dict[str, list[str]]:
     return {thing.name: [ref.id for ref in thing.images] for thing in find_instances(folder, pairs).known}
 
 
 def test_a_folder_is_a_thing_and_single_images_are_counted(tmp_path: Path) -> None:
     make_files(tmp_path, ["cup/1.jpg", "cup/2.jpg", "pot/1.jpg", "old/pot/1.jpg", "old/pot/2.jpg"])
     found = find_instances(tmp_path)
-    assert name_things(tmp_path) == {"cup": ["cup/1.jpg", "cup/2.jpg"], "old/pot": ["old/pot/1.jpg", "old/pot/2.jpg"]}
+    assert name_instances(tmp_path) == {
+        "cup": ["cup/1.jpg", "cup/2.jpg"],
+        "old/pot": ["old/pot/1.jpg", "old/pot/2.jpg"],
+    }
     assert found.single == 1
 
 
@@ -32,7 +35,7 @@ def test_pairs_join_over_several_pairs_and_leave_out_what_is_not_the_same(tmp_pa
     photos = make_files(tmp_path / "photos", [f"{name}.jpg" for name in "abcdef"])
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("a,b,same\nc.jpg,b.jpg,1\nb.jpg,a.jpg,1\nd.jpg,e.jpg,0\n")
-    assert name_things(photos, pairs) == {"a.jpg": ["a.jpg", "b.jpg", "c.jpg"]}
+    assert name_instances(photos, pairs) == {"a.jpg": ["a.jpg", "b.jpg", "c.jpg"]}
 
 
 def test_of_votes_the_majority_counts_and_a_tie_is_not_the_same(tmp_path: Path) -> None:
@@ -47,12 +50,12 @@ def test_of_votes_the_majority_counts_and_a_tie_is_not_the_same(tmp_path: Path) 
     ]
     rows = [f"{a}.jpg,{b}.jpg,{number},{verdict}" for number, (a, b, verdict) in enumerate(said)]
     votes.write_text("\n".join(["a,b,reviewer,verdict", *rows]))
-    assert name_things(photos, votes) == {"a.jpg": ["a.jpg", "b.jpg"]}
+    assert name_instances(photos, votes) == {"a.jpg": ["a.jpg", "b.jpg"]}
 
 
 def test_images_that_lie_in_no_folder_are_counted_and_belong_to_no_thing(tmp_path: Path) -> None:
     make_files(tmp_path, ["1.jpg", "2.jpg", "3.jpg", "cup/1.jpg", "cup/2.jpg"])
-    assert name_things(tmp_path) == {"cup": ["cup/1.jpg", "cup/2.jpg"]}
+    assert name_instances(tmp_path) == {"cup": ["cup/1.jpg", "cup/2.jpg"]}
     found = find_instances(tmp_path)
     assert (found.loose, found.single) == (3, 0)
 
@@ -63,7 +66,7 @@ def test_yes_and_no_may_be_written_in_many_ways(tmp_path: Path) -> None:
     pairs = ("ab", "cd", "ef", "gh", "ij", "kl", "mn", "op")
     rows = [f"{a}.jpg,{b}.jpg,{word}" for (a, b), word in zip(pairs, words, strict=True)]
     (tmp_path / "pairs.csv").write_text("\n".join(["a,b,same", *rows]))
-    assert list(name_things(photos, tmp_path / "pairs.csv")) == ["a.jpg", "c.jpg", "e.jpg"]
+    assert list(name_instances(photos, tmp_path / "pairs.csv")) == ["a.jpg", "c.jpg", "e.jpg"]
 
 
 @pytest.mark.parametrize("word", ["maybe", ""])
@@ -89,7 +92,7 @@ def test_a_pair_of_an_image_that_is_not_there_is_refused_with_its_line(tmp_path:
 
 
 def test_no_thing_is_in_two_parts_and_none_is_lost() -> None:
-    things = [Instance(str(number), ()) for number in range(20)]
-    split = split_instances(things, np.random.default_rng(0))
+    instances = [Instance(str(number), ()) for number in range(20)]
+    split = split_instances(instances, np.random.default_rng(0))
     assert [len(part) for part in (split.train, split.validation, split.test)] == [12, 3, 5]
-    assert {*split.train, *split.validation, *split.test} == set(things)
+    assert {*split.train, *split.validation, *split.test} == set(instances)

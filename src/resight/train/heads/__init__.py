@@ -26,9 +26,9 @@ class Head(nn.Module):
         self.skip = nn.Parameter(torch.from_numpy(np.array(directions, np.float32)))
 
     def forward(self, rows: Tensor) -> Tensor:
-        return nn.functional.normalize(self.turn(rows - self.mean), dim=-1)
+        return nn.functional.normalize(self.project(rows - self.mean), dim=-1)
 
-    def turn(self, rows: Tensor) -> Tensor:
+    def project(self, rows: Tensor) -> Tensor:
         return rows @ self.skip
 
     def export(self) -> dict[str, FloatArray]:

@@ -35,5 +35,5 @@ class Mlp(Head):
         self.shift = nn.Parameter(torch.zeros(hidden))
         self.output = nn.Parameter(torch.zeros(hidden, dimensions))
 
-    def turn(self, rows: Tensor) -> Tensor:
-        return super().turn(rows) + torch.relu(rows @ self.hidden + self.shift) @ self.output
+    def project(self, rows: Tensor) -> Tensor:
+        return super().project(rows) + torch.relu(rows @ self.hidden + self.shift) @ self.output
