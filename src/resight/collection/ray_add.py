@@ -1,14 +1,14 @@
 """Adding images on a Ray cluster: workers on all nodes encode and write rows, this process commits them.
 
-In: the sources and an open collection. Out: the report that adding on one machine gives, and the same rows.
+In: lists of images and an open collection. Out: the report and the rows of adding on one machine.
 
-Exactly once: a block of images is one task, which Ray repeats when its node is lost. Rows of new images lie in files
-that no version of the collection names; each file is committed once, when its block is reported for the first time, and
-what a repeated task has left is removed at the end. So the vectors neither pass this process nor are they copied.
-Images that replace stored ones (they have changed) are few: their rows come back and are written as on one machine.
+Exactly once: a block of images is one task, which Ray repeats if its node is lost. Workers write the rows of new images
+to files that no version of the collection names; this process commits each file once, when its block is first reported,
+and removes the files of repeated tasks at the end. So vectors neither pass through this process nor are they copied.
+Images that replace stored ones are few: their rows come back, and are written as on one machine.
 
-Commits are seconds apart, and what is committed stays. Run again, adding goes on with what is missing, whatever was
-lost: a node, which costs the blocks that it had, or this process.
+Commits are seconds apart, and committed images stay. Run again, adding continues with the missing images, whether a
+node was lost, which costs the blocks that it had, or this process.
 """
 
 import logging
@@ -34,9 +34,9 @@ from resight.files.remote import is_remote
 from resight.store import SharedWriter, Store
 from resight.types import ImageRef, Skipped
 
-WAVE = 1 << 16  # images that are handed out at a time: this process keeps no list of millions
-SMALLEST_BLOCK, LARGEST_BLOCK = 32, 256  # networks take up to 32 pictures at once, or an even part of that
-BLOCKS_A_WORKER = 8  # in a wave: the last ones to finish should not keep the others waiting
+WAVE = 1 << 16  # images handed out at a time: this process holds no list of millions
+SMALLEST_BLOCK, LARGEST_BLOCK = 32, 256  # networks take up to 32 pictures at once, or a divisor of that
+BLOCKS_PER_WORKER = 8  # in a wave, so that no worker waits long for the last one
 COMMIT_SECONDS, COMMIT_IMAGES = 5.0, 4096
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -89,14 +89,14 @@ class _Adding:
         return self._tally.report()
 
     def _wait_for(self, names: Sequence[str]) -> None:
-        """What an image is called depends on those that are stored, so one of the same name has to be stored first."""
+        """The id of an image depends on the stored ones, so an image of the same name must be stored first."""
         if any(name in self._wave for name in names):
             self._finish_wave()
 
     def _finish_wave(self) -> None:
         blocks = cut_blocks(list(self._wave.values()), self._known, count_cpus())
         pending = {block.number: block for block in blocks}
-        excluded: dict[str, Failure] = {}  # nodes that cannot write, by their id
+        excluded: dict[str, Failure] = {}  # nodes that cannot write, by id
         while pending:
             self._encode(pending, excluded)
             if pending and not _are_left(excluded):
@@ -108,7 +108,7 @@ class _Adding:
         self._wave = {}
 
     def _encode(self, pending: dict[int, Block], excluded: dict[str, Failure]) -> None:
-        """Take blocks that are done from `pending`, and note who cannot write in `excluded`."""
+        """Take finished blocks from `pending`, and add nodes that cannot write to `excluded`."""
         with closing(encode(list(pending.values()), self._job, list(excluded))) as outcomes:
             for outcome in outcomes:
                 failure = outcome.failure
@@ -116,7 +116,7 @@ class _Adding:
                     raise failure.error
                 if failure is not None:
                     excluded[failure.node_id] = failure
-                elif pending.pop(outcome.number, None) is not None:  # else it was repeated, and reported before
+                elif pending.pop(outcome.number, None) is not None:  # otherwise a repeated task, reported before
                     self._take(outcome)
 
     def _take(self, outcome: Outcome) -> None:
@@ -145,8 +145,8 @@ class _Adding:
 
 
 def cut_blocks(refs: Sequence[ImageRef], known: KnownImages, workers: int) -> list[Block]:
-    """Blocks small enough for every worker to get several; their size is a multiple of the smallest."""
-    share = len(refs) // (BLOCKS_A_WORKER * workers)
+    """Blocks small enough for every worker to get several; sizes are multiples of SMALLEST_BLOCK."""
+    share = len(refs) // (BLOCKS_PER_WORKER * workers)
     size = min(max(share - share % SMALLEST_BLOCK, SMALLEST_BLOCK), LARGEST_BLOCK)
     new = [ref for ref in refs if not known.holds(ref.id)]
     changed = [ref for ref in refs if known.holds(ref.id)]
@@ -159,7 +159,7 @@ def count_cpus() -> int:
 
 
 def encode(blocks: Sequence[Block], job: Job, excluded: Sequence[str]) -> Generator[Outcome, None, None]:
-    """Outcomes as they come, one a block and once a block; workers are not placed on the nodes in `excluded`."""
+    """Outcomes as they come, one per block; no worker starts on the nodes in `excluded`."""
     with ray_cluster.cluster_errors("encoding on the Ray cluster has stopped"), _quiet_ray_data() as data:
         items = [{"block": pickle.dumps(block)} for block in blocks]
         workers = min(count_cpus(), len(blocks))
@@ -182,7 +182,7 @@ def encode(blocks: Sequence[Block], job: Job, excluded: Sequence[str]) -> Genera
 
 @contextmanager
 def _quiet_ray_data() -> Iterator[Any]:
-    """`ray.data`, which would otherwise draw its own progress on the terminal."""
+    """`ray.data` without its own progress bars on the terminal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of its own settings, when it sets them
         import ray.data
@@ -201,7 +201,7 @@ def _are_left(excluded: dict[str, Failure]) -> bool:
 
 @contextmanager
 def _leave_token(folder: Path) -> Iterator[str]:
-    """A file that tells workers on other nodes that they see the same folder; in an object store it stays."""
+    """A file by which workers on other nodes recognise the same folder; in an object store it stays."""
     token = uuid.uuid4().hex
     location.write_file(folder, TOKEN, token.encode())
     try:

@@ -1,9 +1,9 @@
-"""The part of encoding on Ray that runs on every node: a block of images in, rows on the disk, a receipt back.
+"""The part of adding on Ray that runs on every node: a block of images in, rows on disk and an Outcome out.
 
-A worker is an actor with one CPU that holds the networks. Rows of new images are written into the collection's folder,
-apart from what is committed; only their description goes back. Rows of images that replace others do go back, since
-only the driver may change the collection. What is wrong with a node goes back as well, so that the driver hears of it
-in the words of this package and not in those of Ray.
+A worker is an actor with one CPU that holds the networks. It writes the rows of new images into the collection's
+folder, apart from committed ones, and sends back only their Fragment. Rows of images that replace stored ones go back
+to the driver, which alone may change the collection. An error of a node goes back as a Failure, so that the driver
+reports it in the words of this package, not of Ray.
 """
 
 import contextlib
@@ -31,22 +31,22 @@ from resight.types import ImageRef, Skipped
 
 pa: Any = pyarrow  # mypy does not see the names that it exports
 TOKEN = "cluster.token"
-LOOKS, PAUSE = 5, 1.0  # at a token that is not there yet: a network folder may show a new file late
+LOOKS, PAUSE = 5, 1.0  # reads of a missing token: a network folder may show a new file late
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for every worker of a run."""
+    """The same for every worker of a run."""
 
-    folder: Path  # of the collection: absolute, or elsewhere (resight.files.remote)
-    token: str  # that its file TOKEN holds
+    folder: Path  # of the collection: absolute, or remote (resight.files.remote)
+    token: str  # the content of its file TOKEN
     spaces: tuple[str, ...]
     versions: Mapping[str, str]  # of the driver
 
 
 @dataclass(frozen=True)
 class Block:
-    """Images that are encoded together; all of them are new, or all of them replace stored ones."""
+    """Images that are encoded together; all are new, or all replace stored ones."""
 
     number: int
     refs: tuple[ImageRef, ...]
@@ -55,7 +55,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of this package on a node, in parts: exceptions lose theirs on the way."""
+    """An error of this package on a node, field by field: pickling an exception would lose them."""
 
     node: str
     node_id: str
@@ -73,13 +73,13 @@ class Failure:
 
     @property
     def is_of_the_disk(self) -> bool:
-        """Another node may be able to write."""
+        """Whether another node may be able to write."""
         return self.kind == StorageError.__name__
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a block."""
+    """The result of a block."""
 
     number: int  # of the block
     stored: tuple[ImageRecord, ...] = ()
@@ -90,10 +90,10 @@ class Outcome:
 
 
 class Worker:
-    """Made by Ray once an actor, and called with tables of the column `block`; gives tables of the column `outcome`."""
+    """Ray makes one per actor, and calls it with tables of the column `block`; it returns the column `outcome`."""
 
     def __init__(self, job: Job) -> None:
-        cv2.setNumThreads(1)  # an actor has one CPU; the other libraries are told so by the environment
+        cv2.setNumThreads(1)  # an actor has one CPU; the environment limits the other libraries
         self._folder = job.folder
         self._failure: Failure | None = None
         try:
@@ -102,7 +102,7 @@ class Worker:
             self._failure = _describe(error, job.folder)
 
     def __call__(self, table: Any) -> Any:
-        # Pickles go between processes of one cluster, as all that Ray carries.
+        # Pickles pass between processes of one cluster, like everything that Ray carries.
         outcomes = [pickle.dumps(self._work(pickle.loads(block))) for block in table["block"].to_pylist()]
         return pa.table({"outcome": pa.array(outcomes, pa.large_binary())})
 
@@ -114,7 +114,7 @@ class Worker:
         self._encoder = Encoder(made.recipe.branches)
         if self._encoder.spaces != job.spaces:
             raise ClusterError(
-                "this node encodes in another way",
+                "this node encodes differently",
                 expected=" | ".join(job.spaces),
                 actual=" | ".join(self._encoder.spaces),
                 fix="install the same packages and weights on all nodes",
@@ -152,20 +152,20 @@ class Worker:
 
 
 def name_node() -> str:
-    """The node that this process runs on, as an error calls it."""
+    """The node of this process, as errors name it."""
     ray = ray_cluster.import_ray()
     return f"{socket.gethostname()} ({ray.util.get_node_ip_address()})"
 
 
 def _find_token(job: Job) -> None:
-    """The folder that the driver writes to is the one that is seen here under the same name."""
+    """Check that the folder here is the one that the driver writes to."""
     found = "no such file"
     for look in range(LOOKS):
         time.sleep(PAUSE if look else 0)
         with contextlib.suppress(FileNotFoundError):
             if location.read_file(job.folder, TOKEN) == job.token.encode():
                 return
-            found = "another content: a folder of the same name"
+            found = "other content: another folder of the same name"
     raise ClusterError(
         f"the collection's folder {to_url(job.folder)} is not the same folder on every node",
         expected=f"its file {TOKEN} as the driver has written it",
@@ -176,6 +176,6 @@ def _find_token(job: Job) -> None:
 
 def _describe(error: ResightError, folder: Path) -> Failure:
     node_id = ray_cluster.import_ray().get_runtime_context().get_node_id()
-    place = f" ({to_url(folder)})" if isinstance(error, StorageError) else ""
-    kind, problem = type(error).__name__, error.problem + place
+    where = f" ({to_url(folder)})" if isinstance(error, StorageError) else ""
+    kind, problem = type(error).__name__, error.problem + where
     return Failure(name_node(), node_id, kind, problem, error.expected, error.actual, error.fix)

@@ -95,7 +95,7 @@ def test_a_damaged_index_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], Any], mapped: bool
 ):
     if mapped:
-        monkeypatch.setattr(pack_files, "LEAST", 0)
+        monkeypatch.setattr(pack_files, "SMALL_BYTES", 0)
     store = FakeStore()
     settings = {"cascade": True, "cascade_dims": 8}
     whole = search(tmp_path, store, **settings)

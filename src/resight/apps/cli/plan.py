@@ -37,13 +37,13 @@ def plan(
     """
     from resight import recipe as recipes
     from resight.collection import DEFAULT
-    from resight.collection.plan.cluster import Node, Wanted, plan_cluster
+    from resight.collection.plan.cluster import Node, Target, plan_cluster
     from resight.collection.plan.probe import estimate
 
     count = None if images is None else parse_count(images)
     found = estimate(recipes.load(recipe or encoder or DEFAULT, settings or ()), path, count)
     node = Node(node_cores, node_memory * GIGABYTE, node_disk * GIGABYTE, price)
-    cluster = plan_cluster(found.rates, node, Wanted(found.images, replication, deadline, latency, shards))
+    cluster = plan_cluster(found.rates, node, Target(found.images, replication, deadline, latency, shards))
     if json:
         return terminal.print_json(
             {**terminal.plain(found), "cluster": {figure.name: terminal.plain(figure) for figure in cluster}}

@@ -1,13 +1,10 @@
-"""What one image takes, measured on a few: time to encode it, rows to store, and its share of the recipe's indexes.
+"""What indexing takes: a few images, evenly spaced, are read and encoded, and the rest is multiplication.
 
-In: a recipe, and images (or none: then pictures are made). Out: a `Probe`. Indexes are built over copies of what was
-encoded, in two sizes; what the larger one takes more is the share of one more image, and what does not grow (a code
-book, the start of a search) drops out. Times are those of the processor, so that other work beside does not count, and
-of one thread: a second one that waits in a loop for the first would count as work.
-
-What indexing would take: a few images, evenly spaced, are read and encoded, and the rest is multiplication.
-
-`estimate` is for this machine, from a probe (collection/probing.py); collection/scale.py goes on to many.
+In: a recipe, and images (or none: then pictures are generated). Out: a `Plan` for this machine (`estimate`); for many
+machines its `Rates` go on to plan/cluster.py. The probe measures the time to encode an image, its rows to store, and
+its share of the recipe's indexes. It builds indexes over copies of the encoded images, in two sizes; the difference is
+the share of one more image, and fixed costs (a codebook, the start of a search) cancel out. Times are processor time,
+so that other programs do not count, of one thread: a second thread that waits in a busy loop would count as work.
 """
 
 import sys
@@ -39,36 +36,79 @@ from resight.search.rerankers import Indexed
 from resight.types import Choice, Descriptors, ImageRef, Picture, Query, Recipe
 
 PROBES = 16
-LARGEST, SHARE = (
-    8192,
-    4,
-)  # copies in the larger index, and how many times fewer in the smaller one: enough to learn from
+LARGEST = 8192  # copies in the larger index
+SHARE = 4  # times fewer in the smaller one, which are enough to learn from
 LARGEST_BYTES = 256_000_000  # of rows in the larger index
 NOISE = 0.05  # between copies, so that no two are the same image
 CHUNK = 256  # images that a store gives at a time
 K, TIMES = 100, 9
-SIZE, EDGED = (800, 600), 200  # of made pictures, and the rectangles in one
+SIZE, EDGED = (800, 600), 200  # of generated pictures, and the rectangles in each
+STORE_MEMORY = 300_000_000  # what Lance takes while it writes and compacts (benchmarks/endurance.py: 676 MiB in all)
+COMMIT_BYTES = 1500  # an image's metadata and its share of the store's own files
+USUAL = 1000  # images, without a source and a number
+
+
+@dataclass(frozen=True)
+class Plan:
+    images: int
+    probed: int
+    unreadable: int
+    seconds: float
+    seconds_an_image: float
+    memory_bytes: int
+    store_bytes: int
+    index_bytes: int
+    rates: Rates
 
 
 @dataclass(frozen=True)
 class IndexRates:
-    """What one more image adds to an index."""
+    """The cost of one more image in an index."""
 
     bytes: float
     build_core_seconds: float
-    scan_core_seconds: float  # to a query
+    scan_core_seconds: float  # per query
 
 
 @dataclass(frozen=True)
 class Probe:
-    images: int | None  # in the source; None: there is none
+    images: int | None  # in the source; None without a source
     probed: int
     unreadable: int
-    seconds: float  # by the clock, to read and encode an image here
+    seconds: float  # of wall time, to read and encode an image here
     core_seconds: float
     row_bytes: float
-    query_bytes: float  # that a shard needs
-    indexes: tuple[IndexRates, ...]  # of the branches, then of the rerankers that have one of their own
+    query_bytes: float  # that a shard receives
+    indexes: tuple[IndexRates, ...]  # of the branches, then those of rerankers
+
+
+def estimate(recipe: Recipe, source: Path | None, count: int | None = None) -> Plan:
+    """Plan for the images of `source`, or for `count` like them; without a source the probe generates images."""
+    found = probe(recipe, source)
+    total = count or found.images or USUAL
+    rates = find_rates(found)
+    return Plan(
+        images=total,
+        probed=found.probed,
+        unreadable=found.unreadable,
+        seconds=found.seconds * total,
+        seconds_an_image=found.seconds,
+        memory_bytes=round(_peak_memory() + STORE_MEMORY + 3 * min(total, LARGEST_BATCH) * found.row_bytes),
+        store_bytes=round(total * rates.store_bytes),
+        index_bytes=round(total * rates.index_bytes),
+        rates=rates,
+    )
+
+
+def find_rates(found: Probe) -> Rates:
+    return Rates(
+        encode_core_seconds=found.core_seconds,
+        index_core_seconds=sum(index.build_core_seconds for index in found.indexes),
+        scan_core_seconds=sum(index.scan_core_seconds for index in found.indexes),
+        store_bytes=found.row_bytes + COMMIT_BYTES,
+        index_bytes=sum(index.bytes for index in found.indexes),
+        query_bytes=found.query_bytes,
+    )
 
 
 def probe(recipe: Recipe, source: Path | None) -> Probe:
@@ -77,7 +117,7 @@ def probe(recipe: Recipe, source: Path | None) -> Probe:
     encoded: list[tuple[Descriptors, ...]] = []
     query: Query | None = None
     unreadable, clock, processor = 0, 0.0, 0.0
-    _ask(next(make_pictures()), encoder)  # loads the weights, which is no part of any image
+    _encode_query(next(make_pictures()), encoder)  # loads the weights, which is not part of an image's time
     for one in probes:
         started, worked = time.perf_counter(), time.process_time()
         try:
@@ -88,12 +128,12 @@ def probe(recipe: Recipe, source: Path | None) -> Probe:
         else:
             clock += time.perf_counter() - started
             processor += time.process_time() - worked
-            query = query or _ask(picture, encoder)
+            query = query or _encode_query(picture, encoder)
     if query is None:
         raise InputError(
-            f"none of {unreadable} images of {source} that were tried can be read",
+            f"none of the {unreadable} images of {source} that were tried can be read",
             expected="images",
-            fix="`resight data check folder PATH` tells what is wrong with each",
+            fix="`resight data check folder PATH` reports what is wrong with each",
         )
     return Probe(
         images=total,
@@ -125,9 +165,9 @@ def _choose(source: Path) -> tuple[int, Iterator[ImageRef]]:
 
 
 def make_pictures() -> Iterator[Picture]:
-    """Pictures of a usual size with soft light and hard edges, for planning before there are images.
+    """Pictures of a usual size with soft light and hard edges, to plan before there are images.
 
-    Of pure noise, learnt encoders keep nothing: it is blank to them.
+    Learnt encoders keep nothing of pure noise: it is blank to them.
     """
     generator = np.random.default_rng(0)
     width, height = SIZE
@@ -143,13 +183,13 @@ def make_pictures() -> Iterator[Picture]:
         yield Picture(ImageRef(str(number), Path(str(number))), pixels, SIZE)
 
 
-def _ask(picture: Picture, encoder: Encoder) -> Query:
+def _encode_query(picture: Picture, encoder: Encoder) -> Query:
     rows = encode_box(picture, None, encoder, "query")
     return Query(picture.ref.id, picture.size, (0, 0, *picture.size), rows)
 
 
 def _list_indexes(recipe: Recipe, query: Query) -> Iterator[tuple[int, Choice, bool]]:
-    """Branch and index of each that a collection of the recipe keeps, and whether a query goes through all of it."""
+    """Every index of a collection of the recipe: its branch, its choice, and whether a query scans all of it."""
     for branch, part in enumerate(recipe.branches):
         if part.weight > 0:
             yield branch, part.index or recipe.index, True
@@ -166,16 +206,16 @@ def _measure(
     many = max(2 * SHARE, min(LARGEST, int(LARGEST_BYTES / bytes_each)))
     few = many // SHARE
     with threadpool_limits(1):
-        small, large = (_build_and_ask(choice, branch, encoded, query, count) for count in (few, many))
+        small, large = (_build_and_search(choice, branch, encoded, query, count) for count in (few, many))
     size, build, scan = ((after - before) / (many - few) for before, after in zip(small, large, strict=True))
-    # What does not grow with images, such as a graph's way through them, may be measured as a little less than nothing.
+    # A cost that does not grow with images, such as a walk through a graph, may come out slightly negative.
     return IndexRates(max(size, 0.0), max(build, 0.0), max(scan, 0.0) if scanned else 0.0)
 
 
-def _build_and_ask(
+def _build_and_search(
     choice: Choice, branch: int, encoded: Sequence[tuple[Descriptors, ...]], query: Query, count: int
 ) -> tuple[float, float, float]:
-    """Bytes of an index over so many copies, core-seconds to build it, and to ask it."""
+    """Bytes of an index over `count` copies, core-seconds to build it, and to search it."""
     plugin = indexes.build(choice.name, **choice.settings)
 
     copies = [_join(list(_copy([rows[number] for rows in encoded], CHUNK))) for number in range(len(encoded[0]))]
@@ -197,7 +237,7 @@ def _build_and_ask(
 
 
 def _copy(encoded: Sequence[Descriptors], count: int) -> Iterator[Descriptors]:
-    """So many images like these; each with noise on its vectors, or other visual words, so that lists stay as short."""
+    """`count` images like these, each with noise on its vectors or other visual words, so that lists stay as short."""
     generator = np.random.default_rng(0)
     for number in range(count):
         rows = encoded[number % len(encoded)]
@@ -210,13 +250,13 @@ def _copy(encoded: Sequence[Descriptors], count: int) -> Iterator[Descriptors]:
 
 
 def _join(some: Sequence[Descriptors]) -> Descriptors:
-    """Images one by one → the same as a store gives them."""
+    """Images one by one → one chunk, as a store yields them."""
     owners = np.repeat(np.arange(len(some), dtype=np.int32), [len(rows) for rows in some])
     return replace(chain_rows(some), ids=tuple(rows.ids[0] for rows in some), owners=owners)
 
 
 def _repeat(chunk: Descriptors, count: int) -> Iterator[Descriptors]:
-    """The same chunk under new ids, until there are so many images: they take no memory."""
+    """The same chunk under new ids, up to `count` images, which take no memory."""
     size = len(chunk.ids)
     for first in range(0, count, size):
         ids = tuple(str(first + number) for number in range(min(size, count - first)))
@@ -226,55 +266,8 @@ def _repeat(chunk: Descriptors, count: int) -> Iterator[Descriptors]:
         yield replace(chunk, ids=ids, **kept)
 
 
-STORE_MEMORY = 300_000_000  # what Lance takes while it writes and compacts (benchmarks/endurance.py: 676 MiB in all)
-COMMIT_BYTES = 1500  # an image's metadata and its share of the store's own files
-USUAL = 1000  # images, where neither a source nor a number is given
-
-
-@dataclass(frozen=True)
-class Plan:
-    images: int
-    probed: int
-    unreadable: int
-    seconds: float
-    seconds_an_image: float
-    memory_bytes: int
-    store_bytes: int
-    index_bytes: int
-    rates: Rates
-
-
-def estimate(recipe: Recipe, source: Path | None, count: int | None = None) -> Plan:
-    """Plan for the images of `source`, or for `count` like them; without a source the probe makes its own images."""
-    found = probe(recipe, source)
-    total = count or found.images or USUAL
-    rates = find_rates(found)
-    return Plan(
-        images=total,
-        probed=found.probed,
-        unreadable=found.unreadable,
-        seconds=found.seconds * total,
-        seconds_an_image=found.seconds,
-        memory_bytes=round(_peak_memory() + STORE_MEMORY + 3 * min(total, LARGEST_BATCH) * found.row_bytes),
-        store_bytes=round(total * rates.store_bytes),
-        index_bytes=round(total * rates.index_bytes),
-        rates=rates,
-    )
-
-
-def find_rates(found: Probe) -> Rates:
-    return Rates(
-        encode_core_seconds=found.core_seconds,
-        index_core_seconds=sum(index.build_core_seconds for index in found.indexes),
-        scan_core_seconds=sum(index.scan_core_seconds for index in found.indexes),
-        store_bytes=found.row_bytes + COMMIT_BYTES,
-        index_bytes=sum(index.bytes for index in found.indexes),
-        query_bytes=found.query_bytes,
-    )
-
-
 def _peak_memory() -> int:
-    """Of this process so far; 0 where the system does not tell."""
+    """Peak memory of this process in bytes; 0 if the system does not report it."""
     if sys.platform == "win32":
         return 0
     import resource

@@ -3,7 +3,7 @@
 import pytest
 
 from resight.apps.cli.plan import parse_count
-from resight.collection.plan.cluster import Node, Rates, Wanted, count_network_bytes, count_nodes, plan_cluster
+from resight.collection.plan.cluster import Node, Rates, Target, count_network_bytes, count_nodes, plan_cluster
 from resight.errors import InputError
 
 RATES = Rates(
@@ -18,7 +18,7 @@ NODE = Node(cores=10, memory_bytes=50e9, disk_bytes=1e12, price=2.0)
 
 
 def read(rates: Rates = RATES, node: Node = NODE, **wanted: float) -> dict[str, float]:
-    return {figure.name: figure.value for figure in plan_cluster(rates, node, Wanted(**wanted))}
+    return {figure.name: figure.value for figure in plan_cluster(rates, node, Target(**wanted))}
 
 
 def test_a_hundred_million_images() -> None:
@@ -63,8 +63,8 @@ def test_a_part_of_a_node_is_a_node() -> None:
 
 
 def test_each_figure_says_how_it_was_reached() -> None:
-    how = {figure.name: figure.how for figure in plan_cluster(RATES, NODE, Wanted(1_000_000))}
-    assert how["memory"] == "1,000 B of index an image × 1,000,000 × 2 replicas"
+    how = {figure.name: figure.how for figure in plan_cluster(RATES, NODE, Target(1_000_000))}
+    assert how["memory"] == "1,000 B of index per image × 1,000,000 × 2 replicas"
     assert all(how.values())
 
 

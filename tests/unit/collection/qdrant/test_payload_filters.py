@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from resight.collection.qdrant.export_plan import MARK_NUMBER, number_image
+from resight.collection.qdrant.export_plan import MARKER_NUMBER, number_image
 from resight.collection.qdrant.payload_filters import find_kind, list_fields, make_fields, translate
 from resight.errors import InputError
 from resight.index.qdrant_backend.backend import Backend, Point, VectorLayout, VectorQuery, load_backend
@@ -105,4 +105,4 @@ def test_fields_are_indexed_by_the_kinds_of_their_values():
 
 def test_the_number_of_an_image_depends_on_its_id_alone():
     assert number_image("ü/日本.jpg") == number_image("ü/日本.jpg")
-    assert len({number_image("a"), number_image("b"), number_image(""), MARK_NUMBER}) == 4
+    assert len({number_image("a"), number_image("b"), number_image(""), MARKER_NUMBER}) == 4
