@@ -1,4 +1,4 @@
-"""Boxes (x0, y0, x1, y1) in pixels of the original image: crop a Picture, clip to an image, intersection over union."""
+"""Boxes (x0, y0, x1, y1) in pixels of the original image: crop a Picture, clip to an image, intersect, measure."""
 
 import math
 from dataclasses import replace
@@ -55,6 +55,16 @@ def grow(box: Box, share: float) -> Box:
 def contains(box: Box, points: NDArray[np.floating]) -> NDArray[np.bool_]:
     """Which of points [n, 2] lie in the box or on its edge: [n]."""
     return np.asarray(((points >= box[:2]) & (points <= box[2:])).all(axis=1))
+
+
+def intersect(one: Box, other: Box) -> Box:
+    """The common part of two boxes; its area is 0 if they do not overlap."""
+    return max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])
+
+
+def area(box: Box) -> float:
+    """0 if a side is negative, as after `intersect` of boxes that do not overlap."""
+    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
 
 
 def iou(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:

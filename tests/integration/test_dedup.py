@@ -133,7 +133,7 @@ def test_collections_of_two_encodings_are_refused_with_both_spaces(pictures, tmp
         *("dedup", pictures / "pictures.resight", "--against", tmp_path / "sift.resight", "--out", tmp_path / "p.csv")
     )
     assert ran.code == 3
-    assert "aggregated" in ran.err and "two kinds" in ran.err
+    assert "aggregated" in ran.err and "different recipes" in ran.err
 
 
 def test_files_that_are_gone_are_said_and_still_compared_by_what_is_stored(pictures, tmp_path):

@@ -1,7 +1,7 @@
 """Find similar but different objects: nearest neighbours without those that show the same instance.
 
-Similarity is the cosine of the means of the stored rows. `diversity` trades it against likeness to what was chosen
-before (maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
+Similarity is the cosine of the means of the stored rows. `diversity` trades it against likeness to earlier choices
+(maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
 
     next = argmax_x (1 - diversity) · sim(query, x) - diversity · max_chosen sim(x, chosen)
 """
@@ -56,7 +56,7 @@ def find_lookalikes(
 def choose_diverse(similarity: FloatArray, vectors: FloatArray, k: int, diversity: float) -> Sequence[int]:
     """Rows in the order of choice, from similarities to the query [n] and unit vectors [n, D]."""
     chosen: list[int] = []
-    nearest = np.zeros(len(similarity), np.float32)  # to what was chosen
+    nearest = np.zeros(len(similarity), np.float32)  # similarity to the nearest earlier choice
     for _ in range(min(k, len(similarity))):
         scores = (1 - diversity) * similarity - diversity * nearest
         scores[chosen] = -np.inf
@@ -77,7 +77,7 @@ def _choose_branch(collection: Collection) -> int:
     dense = choose_branches(collection.recipe).dense
     if not dense:
         raise RecipeError(
-            "this collection has no similarity between images",
+            "this collection has no vectors to compare images by",
             expected="a branch of vectors, such as aggregated, tokens, pooled or vlad",
             actual=", ".join(branch.descriptor.name for branch in collection.recipe.branches),
             fix="index the images with a preset such as sift_tokens or tokens",

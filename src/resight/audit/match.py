@@ -1,8 +1,8 @@
 """Match two collections: for each image of the first its best match in the second, with box and probability.
 
-Each stored image of A is searched in B. Several images of A may have the same match; `one_to_one` gives each image of B
-to at most one of A, so that the log-odds of all pairs sum to the maximum. The result also lists images without a match
-of at least the probability asked for, and images that could not be read.
+The command searches each stored image of A in B. Several images of A may have the same match; `one_to_one` gives each
+image of B to at most one of A, such that the sum of the log-odds of all pairs is largest. The result also lists images
+without a match of at least the probability `least`, and images that could not be read.
 """
 
 import csv
@@ -89,9 +89,9 @@ def list_candidates(
 
 
 def match_one_to_one(weights: Mapping[tuple[str, str], float]) -> dict[str, str]:
-    """The matching left → right of largest total weight; a pair of weight 0 or less is never made.
+    """The matching left → right of largest total weight, without pairs of weight 0 or less.
 
-    Maximum-weight bipartite matching on a sparse graph: every left also has a right of its own that means "alone".
+    Maximum-weight bipartite matching on a sparse graph: every left also has its own dummy right, for no match.
     """
     from scipy.sparse import coo_matrix  # only a one-to-one match needs scipy
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
@@ -113,7 +113,7 @@ def match_one_to_one(weights: Mapping[tuple[str, str], float]) -> dict[str, str]
 
 
 def write_matches(matches: Sequence[Matched], path: Path) -> None:
-    """A CSV file with COLUMNS; the box lies in b. All but `a` are empty where there is no match."""
+    """Write a CSV file with COLUMNS; the box lies in b. Without a match, all columns but `a` are empty."""
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(COLUMNS)

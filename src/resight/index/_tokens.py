@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from resight.errors import RecipeError, SpaceMismatch
 from resight.index import Chunks
 from resight.index.rows.reservoir import Reservoir
-from resight.index.rows.row_files import join_ranges
+from resight.kernels.numpy_reference import join_ranges
 from resight.types import FloatArray, IntArray
 
 SAMPLE = 65_536  # tokens that int8 and rq learn from

@@ -1,11 +1,10 @@
-"""Exact late interaction at the machine's own speed: pack tokens of images, score them, prove the best k.
+"""Fast exact late interaction: pack the tokens of images, score them, prove the best k.
 
     packed = kernels.pack(tokens, offsets, kind="int8")    # fp32 | fp16 | int8 | pq | rq
     packed.scores(query)                                   # [N]: mean over query tokens of the best dot product
     packed.top(query, 10)                                  # rows, scores and a certificate: the fp32 answer, proven
 
-The inner loops are C with AVX2, or numpy where the C extension is missing; `implementation()` returns "avx2" or
-"numpy".
+The inner loops are C with AVX2, or numpy if the C extension is missing; `implementation()` returns "avx2" or "numpy".
 """
 
 from resight.kernels.dispatch import implementation

@@ -1,4 +1,4 @@
-"""Where the large arrays of a pack live: in memory, or as files of a folder, so that packing needs little memory.
+"""Allocate the large arrays of a pack: in memory, or as mapped files in a folder, so that packing needs little memory.
 
 `Packed.save` moves such files to their final folder instead of writing them again.
 """
@@ -32,7 +32,7 @@ def in_folder(folder: Path) -> Allocate:
 def release_pages(array: NDArray[Any]) -> None:
     """Flush a mapped array to its file and free its pages.
 
-    Dirty pages count against a memory limit, and the kernel cannot reclaim them at once.
+    Dirty pages count against a memory limit, and the operating system cannot reclaim them at once.
     """
     if not isinstance(array, np.memmap):
         return

@@ -1,7 +1,6 @@
-/* What every AVX2 file includes first: the instruction set for this file alone, and the few compiler words we need.
- *
- * The target is set here and not by a compiler flag, so that module.c stays plain x86-64: it has to load, look at
- * the processor and refuse politely on a machine without AVX2. */
+/* Every AVX2 file includes this header first: it sets the instruction set of that file alone, and defines the few
+ * compiler keywords we need. It sets the target here and not by a compiler flag, so that module.c stays plain x86-64:
+ * on a machine without AVX2, the module must load, check the processor and report that it cannot run. */
 #ifndef RESIGHT_AVX2_H
 #define RESIGHT_AVX2_H
 
@@ -27,7 +26,7 @@
 
 #include "kernels.h"
 
-/* Left alone, the compiler adds several products together before it touches the accumulator. That costs registers, and
+/* By default, the compiler adds several products together before it updates the accumulator. That costs registers and
  * a third of the speed. An empty instruction that claims to change a value keeps the order as written. */
 INLINE __m256i keep_order(__m256i value)
 {
@@ -37,7 +36,7 @@ INLINE __m256i keep_order(__m256i value)
     return value;
 }
 
-/* The same for two sums that may be computed side by side: one after the other, they would wait for each other. */
+/* The same for two independent sums, which the processor may then compute in parallel. */
 INLINE void keep_pair(__m256i *first, __m256i *second)
 {
 #if defined(__GNUC__) || defined(__clang__)
@@ -47,10 +46,10 @@ INLINE void keep_pair(__m256i *first, __m256i *second)
     (void)second;
 }
 
-/* Tokens of one image that are compared at once: 6 rows × 16 query lanes fill 12 of the 16 registers. */
+/* Tokens of one image per block: 6 rows × 16 query lanes fill 12 of the 16 registers. */
 #define BLOCK 6
 
-/* How many tokens block `number` of `blocks` takes, so that a rest of one token never has a block of its own. */
+/* Number of tokens in block `number` of `blocks`, balanced so that no block holds a single leftover token. */
 INLINE int64_t share(int64_t tokens, int64_t blocks, int64_t number)
 {
     return tokens / blocks + (number < tokens % blocks);
@@ -71,11 +70,11 @@ INLINE __m256i spread_word(const uint8_t *row)
     return _mm256_set1_epi32(word);
 }
 
-/* Where the next image lies. Its lines are asked for while this one is compared, a few at every step. */
+/* Address of the next image. The kernel prefetches its cache lines while it compares this one, a few per step. */
 typedef struct {
     const char *at;
     const char *end;
-    int64_t stride; /* bytes that one step of a block asks for: 64 or 128 */
+    int64_t stride; /* bytes to prefetch per step of a block: 64 or 128 */
 } Ahead;
 
 INLINE Ahead look_ahead(const Images *images, int64_t number, const void *tokens, size_t row_bytes, int64_t panels)

@@ -1,11 +1,11 @@
 """What every kind of pack (fp32, fp16, int8, pq, rq) provides, and the error bounds and loops that they share.
 
 Each kind is one module with `Config`, `begin(plan, config)`, which returns a Filler, and `restore(arrays, offsets)`.
-`fill_from` codes tokens of one array; `writer.PackWriter` codes tokens that never lie in one. Both hand the Filler some
-tokens at a time, in any order, in memory that does not grow with their number.
+`fill_from` codes the tokens of one array; `writer.PackWriter` codes a stream of tokens. Both hand the Filler a few
+tokens at a time, in any order, so memory does not grow with their number.
 
-Error bounds: a token x stored as x' gives a dot product that is off by at most |q| × |x - x'| (Cauchy-Schwarz). The
-best dot product of an image is then off by at most the largest such error of its tokens. Float rounding comes on top.
+Error bounds: if a token x is stored as x', its dot product is off by at most |q| × |x - x'| (Cauchy-Schwarz). The best
+dot product of an image is then off by at most the largest such error of its tokens, plus float rounding.
 """
 
 import importlib
@@ -21,28 +21,28 @@ from resight.errors import InputError
 from resight.kernels.allocation import Allocate
 from resight.types import FloatArray
 
-CHUNK = 1024  # tokens quantised together: more would not fit the cache between two steps
+CHUNK = 1024  # tokens quantised together: more would not stay in the cache between two steps
 UNIT = 2.0**-24  # relative error of rounding to float32
 
 
-def round_off(query_length: float, count: int, d: int, spread: float = 1.0) -> tuple[float, float]:
-    """What float32 rounding adds: a factor on a measured bound, and an amount per unit of a token's length.
+def rounding_error(query_length: float, count: int, d: int, spread: float = 1.0) -> tuple[float, float]:
+    """The share of float32 rounding: a factor on a measured bound, and an amount per unit of a token's length.
 
-    A sum of d products is off by at most about d × 2^-24 × |q| × |x|, whatever the order; taking the mean over `count`
-    query tokens adds as much for each of them. The factor of 8 covers both scores, their constant parts, the projection
-    of the query (an error spreads over the root of its number of rows: `spread`), the errors and lengths, which were
-    measured in float32, and the last sum of score and bound.
+    A sum of d products is off by at most about d × 2^-24 × |q| × |x|, in any order; the mean over `count` query tokens
+    adds as much per token. The factor of 8 covers both scores, their constant parts, the projection of the query (its
+    error grows with the root of the number of rows: `spread`), the errors and lengths, which were measured in float32,
+    and the last sum of score and bound.
     """
     return 1 + 4 * d * UNIT, 8 * spread * (d + count + 16) * UNIT * query_length
 
 
 def bound_by_tables(query: FloatArray, rounding: FloatArray, errors: FloatArray, lengths: FloatArray) -> FloatArray:
-    """[N] error bounds of scores that are sums of table entries.
+    """Error bounds [N] of scores that are sums of table entries.
 
-    `rounding` [Kq] is the largest rounding error of the tables; `errors` and `lengths` [N] are those of the tokens.
+    `rounding` [Kq] is the largest rounding error of the tables; `errors` and `lengths` [N] belong to the tokens.
     """
     length = float(np.linalg.norm(query, axis=1).mean())
-    growth, each = round_off(length, len(query), query.shape[1])
+    growth, each = rounding_error(length, len(query), query.shape[1])
     constant = np.float32(growth * float(rounding.mean()))
     return np.asarray(errors * np.float32(growth * length) + lengths * np.float32(each) + constant)
 
@@ -58,7 +58,7 @@ KINDS = ("fp32", "fp16", "int8", "pq", "rq")
 
 
 class Codes(Protocol):
-    """Tokens of N images in some form; image i is offsets[i]:offsets[i + 1] of them."""
+    """Coded tokens of N images; image i owns tokens offsets[i]:offsets[i + 1]."""
 
     kind: ClassVar[str]
 
@@ -69,11 +69,11 @@ class Codes(Protocol):
     def offsets(self) -> NDArray[np.int64]: ...
 
     def scores(self, query: FloatArray, rows: NDArray[np.int64] | None, threads: int | None) -> FloatArray:
-        """[N], or one per entry of `rows`: the mean over query tokens [Kq, d] of the best dot product."""
+        """The mean over query tokens [Kq, d] of the best dot product, for all images [N] or for `rows`."""
         ...
 
     def radius(self, query: FloatArray) -> FloatArray:
-        """[N] error bounds: how far these scores can be from those of the original tokens."""
+        """Error bounds [N]: the most by which these scores differ from those of the original tokens."""
         ...
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -84,7 +84,7 @@ class Codes(Protocol):
 def find_kind(kind: str) -> ModuleType:
     if kind not in KINDS:
         raise InputError(
-            f"there is no kind of pack called {kind!r}",
+            f"there is no kind of pack {kind!r}",
             expected=f"one of {', '.join(KINDS)}",
             actual=repr(kind),
             fix="check the spelling",
@@ -93,17 +93,17 @@ def find_kind(kind: str) -> ModuleType:
 
 
 Rows = slice | NDArray[np.int64]  # numbers of tokens
-# Sorted token numbers → these tokens [n, d] float32. A sampler may return other tokens that were drawn at random.
+# Sorted token numbers → these tokens [n, d] float32. It may return other tokens instead if they are a random sample.
 Draw = Callable[[NDArray[np.int64]], FloatArray]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known before the first token arrives."""
+    """The facts that a Filler needs before the first token arrives."""
 
     offsets: NDArray[np.int64]  # [N + 1]
     d: int
-    draw: Draw  # gives the sample that a kind learns from
+    draw: Draw  # returns the sample that a kind learns from
     allocate: Allocate
 
     @property
@@ -113,7 +113,7 @@ class Plan:
 
 class Filler(Protocol):
     def fill(self, rows: Rows, tokens: FloatArray) -> None:
-        """Code tokens [n, d] float32 with their numbers; each number comes once."""
+        """Code tokens [n, d] float32 with numbers `rows`; each number comes once."""
         ...
 
     def finish(self) -> Codes: ...
@@ -131,7 +131,7 @@ def fill_from(
     return filler.finish()
 
 
-def raise_longest(longest: FloatArray, offsets: NDArray[np.int64], rows: Rows, values: FloatArray) -> None:
-    """Raise each image's entry of `longest` [N] to the largest value of its tokens, in place."""
+def update_largest(largest: FloatArray, offsets: NDArray[np.int64], rows: Rows, values: FloatArray) -> None:
+    """Update `largest` [N] in place with the largest value of each image's tokens."""
     numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-    np.maximum.at(longest, np.searchsorted(offsets, numbers, side="right") - 1, values)
+    np.maximum.at(largest, np.searchsorted(offsets, numbers, side="right") - 1, values)

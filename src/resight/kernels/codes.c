@@ -1,4 +1,4 @@
-/* Binary codes compared through an inverted file: what the words that both have add to each image. */
+/* Compare binary codes through an inverted file: every shared word adds to the image's total. */
 #include "avx2.h"
 
 INLINE uint32_t count_different(const uint8_t *a, const uint8_t *b, int64_t bytes)

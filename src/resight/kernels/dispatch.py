@@ -1,4 +1,4 @@
-"""The one place that chooses between the compiled kernels (AVX2) and numpy, and splits work over threads.
+"""Choose between the compiled kernels (AVX2) and numpy, and split the work over threads.
 
 Each function arranges the query as its kernel expects, splits the images over threads and returns [images] scores.
 Threads wait in the operating system, never in a busy loop. RESIGHT_KERNELS=numpy switches the compiled kernels off.
@@ -20,21 +20,21 @@ from resight.kernels import numpy_reference
 from resight.kernels.numpy_reference import Gain
 from resight.types import FloatArray
 
-# Multiply-adds that are worth a thread of their own: some milliseconds, against a tenth of one to start it.
-SMALL = 200_000_000
-# A core that is busy with something else holds up only the piece that it has: a millisecond or two of work, against
-# some microseconds to fetch the next one.
-PIECE = 50_000_000
-MOST_PIECES = 16  # a thread
+# Multiply-adds that justify one more thread: they take some milliseconds, and starting a thread a tenth of one.
+WORK_PER_THREAD = 200_000_000
+# Multiply-adds per piece. A core that is busy with something else delays only its own piece: one or two milliseconds of
+# work, against some microseconds to fetch the next piece.
+WORK_PER_PIECE = 50_000_000
+MAX_PIECES_PER_THREAD = 16
 
 
 def run_split(call: Callable[[int, int], object], images: int, work: int, threads: int | None) -> None:
-    """`call(begin, end)` over all of `images`; work: multiply-adds in all; threads: the most (None: all cores)."""
-    workers = min(available_cores() if threads is None else threads, work // SMALL, images)
+    """Run `call(begin, end)` over all `images` in at most `threads` (None: all cores); `work`: total multiply-adds."""
+    workers = min(available_cores() if threads is None else threads, work // WORK_PER_THREAD, images)
     if workers <= 1:
         call(0, images)
         return
-    pieces = min(max(work // PIECE, workers), workers * MOST_PIECES, images)
+    pieces = min(max(work // WORK_PER_PIECE, workers), workers * MAX_PIECES_PER_THREAD, images)
     bounds = [images * piece // pieces for piece in range(pieces + 1)]
     with ThreadPoolExecutor(workers) as pool:
         for finished in [pool.submit(call, begin, end) for begin, end in itertools.pairwise(bounds)]:
@@ -47,9 +47,9 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-LANES = 16
+LANES = 16  # query tokens per panel
 WIDE_LANES = 32  # of bytes
-FEW = 4  # query tokens up to which lanes are better spent on dimensions
+FEW_TOKENS = 4  # up to so many query tokens, lanes hold dimensions instead
 Bounds = NDArray[np.int64]
 
 
@@ -77,13 +77,13 @@ def maxsim_float(
     if module is None:
         return numpy_reference.maxsim_float(query, tokens, offsets, rows)
     (count, d), out = query.shape, make_out(offsets, rows)
-    if tokens.dtype == np.float32 and count <= FEW:
+    if tokens.dtype == np.float32 and count <= FEW_TOKENS:
         kernel, values, weights = module.scan_fp32, query, np.full(count, 1 / count, np.float32)
     else:
         kernel = module.maxsim_fp32 if tokens.dtype == np.float32 else module.maxsim_fp16
         values, weights = fill_panels(query).transpose(0, 2, 1), weigh_lanes(count)
     values = align(values)
-    ask_pages(module, tokens, offsets, rows)
+    prefetch_pages(module, tokens, offsets, rows)
 
     def call(begin: int, end: int) -> None:
         kernel(values, weights, d, tokens, offsets, rows, begin, end, out)
@@ -101,16 +101,16 @@ def maxsim_int8(
     offsets: Bounds,
     rows: Bounds | None,
     threads: int | None,
-    way: Literal["scan", "narrow", "wide"],
+    kernel: Literal["scan", "narrow", "wide"],
 ) -> FloatArray:
-    """query [Kq, d] in -64..64. The caller knows which way its sums fit: see int8.py."""
+    """query [Kq, d] in -64..64. The caller chooses a kernel in which no sum overflows: see int8.py."""
     module = native()
     if module is None:
         return numpy_reference.maxsim_int8(query, query_steps, tokens, steps, shifts, offsets, rows)
     (count, d), out = query.shape, make_out(offsets, rows)
     for array in (tokens, steps, shifts):
-        ask_pages(module, array, offsets, rows)
-    if way == "scan":
+        prefetch_pages(module, array, offsets, rows)
+    if kernel == "scan":
         width = -(-d // 32) * 32
         padded = align(np.pad(query, ((0, 0), (0, width - d))))
         weights = np.full(count, 1 / count, np.float32)
@@ -123,14 +123,14 @@ def maxsim_int8(
         values = align(panels.reshape(len(panels), LANES, d // 4, 4).transpose(0, 2, 1, 3))
         halves = (panels.astype(np.float32) @ assign_lanes(d, 2)).astype(np.int32)
         start32 = -128 * halves.sum(axis=2, dtype=np.int32)
-        start16 = (-128 * halves).astype(np.int16)  # wraps round, as the kernel's sums do
+        start16 = (-128 * halves).astype(np.int16)  # wraps around, as the kernel's sums do
         lane_steps = fill_panels(query_steps[:, None]).ravel()
         weights = weigh_lanes(count)
 
         def call(begin: int, end: int) -> None:
             module.maxsim_int8(
                 values, start16, start32, lane_steps, weights, d, tokens, steps, shifts, offsets, rows, begin, end, out,
-                way == "wide",
+                kernel == "wide",
             )  # fmt: skip
 
     run_split(call, len(out), count_work(offsets, rows, count * d) // 4, threads)
@@ -161,7 +161,7 @@ def maxsim_pq(
     else:
         arranged = tables.reshape(-1, LANES, parts, 256).transpose(0, 2, 3, 1)
     arranged = align(arranged)
-    ask_pages(module, codes, offsets, rows)
+    prefetch_pages(module, codes, offsets, rows)
 
     def call(begin: int, end: int) -> None:
         module.maxsim_pq(arranged, scales, biases, parts, bits, codes, offsets, rows, begin, end, out)
@@ -186,7 +186,7 @@ def maxsim_rq(
     (count, parts, entries), out = tables.shape, make_out(offsets, rows)
     padded = np.pad(tables, ((0, -count % WIDE_LANES), (0, 0), (0, 256 - entries)))
     arranged = align(padded.reshape(-1, WIDE_LANES, parts, 256).transpose(0, 2, 3, 1))
-    ask_pages(module, numbers, offsets, rows)
+    prefetch_pages(module, numbers, offsets, rows)
 
     def call(begin: int, end: int) -> None:
         module.maxsim_rq(arranged, parts, scale, bias, numbers, offsets, rows, begin, end, out)
@@ -205,7 +205,7 @@ def add_postings(
     gain: Gain,
     count: int,
 ) -> FloatArray:
-    """query [w], and list w from starts[w] to stops[w] of images [m] and values [m] → [count], what the lists add."""
+    """Totals [count] of the posting lists. List w is starts[w]:stops[w] of images [m] and values [m]; query [w]."""
     module, totals = native(), np.zeros(count, np.float32)
     if module is None:
         return numpy_reference.add_postings(query, starts, stops, images, values, gain, count)
@@ -223,8 +223,10 @@ def add_codes(
     gains: NDArray[np.float64],
     count: int,
 ) -> NDArray[np.float64]:
-    """query [w, bytes] with weights [w], and list w from starts[w] to stops[w] of images [m] and codes [m, bytes] →
-    [count]: each posting adds its word's weight × gains [8 × bytes + 1] at the number of bits that differ."""
+    """Totals [count]: each posting adds its word's weight × gains [8 × bytes + 1] at the number of differing bits.
+
+    query [w, bytes] with weights [w]; list w is starts[w]:stops[w] of images [m] and codes [m, bytes].
+    """
     module, totals = native(), np.zeros(count)
     if module is None:
         return numpy_reference.add_codes(query, weights, starts, stops, images, codes, gains, count)
@@ -233,7 +235,7 @@ def add_codes(
 
 
 def fill_panels(query: NDArray[Any]) -> NDArray[Any]:
-    """[Kq, d] → [panels, 16, d], filled up with zeros."""
+    """[Kq, d] → [panels, 16, d], padded with zeros."""
     filled = np.zeros((-(-len(query) // LANES) * LANES, query.shape[1]), query.dtype)
     filled[: len(query)] = query
     return filled.reshape(-1, LANES, query.shape[1])
@@ -245,13 +247,13 @@ def weigh_lanes(count: int) -> FloatArray:
 
 @functools.cache
 def assign_lanes(d: int, lanes: int) -> FloatArray:
-    """[d, lanes]: 1 where a 16-bit lane of an int8 kernel sees a dimension. Pairs of dimensions take turns."""
+    """[d, lanes]: 1 if a 16-bit lane of an int8 kernel adds a dimension. Lanes take pairs of dimensions in turn."""
     seen = np.arange(d)[:, None] // 2 % lanes == np.arange(lanes)
     return np.asarray(seen, np.float32)
 
 
 def align(values: NDArray[Any]) -> NDArray[Any]:
-    """A copy in rows that starts at a cache line: loads that straddle two lines cost twice."""
+    """A row-major copy that starts at a cache line: a load that straddles two lines costs twice."""
     memory = np.empty(values.nbytes + 64, np.uint8)
     start = -memory.ctypes.data % 64
     copy = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
@@ -264,12 +266,12 @@ def make_out(offsets: Bounds, rows: Bounds | None) -> FloatArray:
 
 
 def count_work(offsets: Bounds, rows: Bounds | None, each: int) -> int:
-    """Multiply-adds in all, when a token takes `each`."""
+    """Total multiply-adds, with `each` per token."""
     tokens = offsets[-1] - offsets[0] if rows is None else (offsets[rows + 1] - offsets[rows]).sum()
     return int(tokens) * each
 
 
-def ask_pages(module: ModuleType, tokens: NDArray[Any], offsets: Bounds, rows: Bounds | None) -> None:
-    """A shortlist's pages of a memory map, asked for together: one by one, each would wait for the disk."""
+def prefetch_pages(module: ModuleType, tokens: NDArray[Any], offsets: Bounds, rows: Bounds | None) -> None:
+    """Request all pages of a shortlist from a memory map at once: one by one, each would wait for the disk."""
     if rows is not None and isinstance(tokens, np.memmap) and tokens.nbytes:
         module.will_need(tokens, tokens.nbytes // len(tokens), offsets, rows)

@@ -4,8 +4,8 @@
 
 #include "avx2.h"
 
-/* One dimension: a row's value goes to all lanes and meets the panel's two registers.
- * Rows are reached from two pointers, because an address can hold a factor of 1 or 2 but not of 3 to 5. */
+/* One dimension: broadcasts a row's value to all lanes and multiplies it with the panel's two registers.
+ * Two pointers reach the rows, because an address can hold a factor of 1 or 2 but not of 3 to 5. */
 #define DOT_STEP(u)                                                                                                    \
     do {                                                                                                               \
         const __m256 query_low = _mm256_loadu_ps(panel + LANES * (u));                                                 \

@@ -2,8 +2,8 @@
 
 `best_rows` selects. `prove` starts from compressed scores: every image has a score s and an error bound r, so that its
 full-precision score lies in s - r … s + r. It scores some promising images in full precision; the k-th best of these is
-a threshold. An image with s + r below the threshold cannot enter the top k; all others are scored in full precision,
-too. The Certificate records how many images that took and by which margin the rest stays out.
+a threshold. An image with s + r below the threshold cannot enter the top k; `prove` scores all others in full precision
+too. The Certificate records how many images that took, and by which margin the rest stays out.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from resight.kernels.codec import Codes
 from resight.types import FloatArray
 
 LOWEST = float(np.finfo(np.float32).min)  # above minus infinity, the score of an image without tokens
-SAMPLED = 65_536  # below this, a plain partition is quick enough
-EVERY = 16
+SAMPLED = 65_536  # scores; for fewer, a plain partition is fast enough
+EVERY = 16  # the sample takes every 16th score
 
 
 @dataclass(frozen=True)
 class Certificate:
     images: int  # with at least one token
     rescored: int  # of them, scored in full precision
-    threshold: float  # the k-th best score; minus infinity when there are fewer images
-    margin: float  # how far below it every other image stays at least; infinity when none is left
+    threshold: float  # the k-th best score; minus infinity if there are fewer images
+    margin: float  # least distance of every other image below the threshold; infinity if none is left
     reason: str
 
 
@@ -56,7 +56,7 @@ def certify_all(scores: FloatArray, k: int, kind: str) -> Certificate:
 
 
 def certify(images: int, rescored: int, threshold: float, left: float, kind: str) -> Certificate:
-    """`left` is the highest score that any image can have that was not scored in `kind`."""
+    """`left` is the highest possible score of the images that were not scored in `kind`."""
     if rescored == images:
         return Certificate(images, images, threshold, float("inf"), f"All {images:,} images were scored in {kind}.")
     margin = threshold - left
@@ -77,8 +77,8 @@ def best_rows(scores: FloatArray, k: int) -> NDArray[np.int64]:
 def find_candidates(scores: FloatArray, k: int) -> NDArray[np.int64]:
     """Every row that reaches the k-th best score.
 
-    A partition of a million scores takes as long as a scan of their vectors. So a sample gives a score that about
-    twice as many rows as needed will reach, and only those are partitioned. A bad guess costs time, never a row.
+    A partition of a million scores takes as long as a scan of their vectors. So a sample predicts a score that about
+    twice as many rows as needed will reach, and only those are partitioned. A bad prediction costs time, never a row.
     """
     if len(scores) >= SAMPLED and k * EVERY < len(scores):
         reached = np.flatnonzero(scores >= kth_best(scores[::EVERY], 2 * k // EVERY + 8))
@@ -89,7 +89,7 @@ def find_candidates(scores: FloatArray, k: int) -> NDArray[np.int64]:
 
 
 def kth_best(scores: FloatArray, k: int) -> float:
-    """The k-th best score; minus infinity when there are fewer than k."""
+    """The k-th best score; minus infinity if there are fewer than k."""
     if not 0 < k <= len(scores):
         return float("-inf")
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])

@@ -1,4 +1,4 @@
-"""Tokens in half precision: 2 bytes a dimension, sums in fp32."""
+"""Tokens in half precision: 2 bytes per dimension, sums in fp32."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.kernels import dispatch
-from resight.kernels.codec import Plan, Rows, raise_longest, round_off
+from resight.kernels.codec import Plan, Rows, rounding_error, update_largest
 from resight.types import FloatArray
 
 
 @dataclass(frozen=True)
 class Config:
-    """It has no settings."""
+    """This kind has no settings."""
 
 
 def begin(plan: Plan, _: Config) -> "Fp16Filler":
@@ -28,19 +28,19 @@ class Fp16Filler:
         self._errors, self._lengths = (np.zeros(len(plan.offsets) - 1, np.float32) for _ in range(2))
 
     def fill(self, rows: Rows, tokens: FloatArray) -> None:
-        halves = halve(tokens, rows)
+        halves = to_fp16(tokens, rows)
         self._halves[rows] = halves
         errors = np.linalg.norm(tokens - halves.astype(np.float32), axis=1)
-        raise_longest(self._errors, self._offsets, rows, errors)
-        raise_longest(self._lengths, self._offsets, rows, np.linalg.norm(tokens, axis=1))
+        update_largest(self._errors, self._offsets, rows, errors)
+        update_largest(self._lengths, self._offsets, rows, np.linalg.norm(tokens, axis=1))
 
     def finish(self) -> "Fp16":
         return Fp16(self._halves, self._errors, self._lengths, self._offsets)
 
 
-def halve(tokens: FloatArray, rows: Rows) -> NDArray[np.float16]:
-    """Tokens in half precision; one that does not fit is refused, with its number."""
-    with np.errstate(over="ignore"):  # found below, with a better message
+def to_fp16(tokens: FloatArray, rows: Rows) -> NDArray[np.float16]:
+    """Tokens in half precision; the error names the first token that does not fit."""
+    with np.errstate(over="ignore"):  # the check below has a better message
         halves = tokens.astype(np.float16)
     lost = ~np.isfinite(halves).all(axis=1) | ~halves.any(axis=1)
     if lost.any():
@@ -62,8 +62,8 @@ def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Fp1
 @dataclass(frozen=True)
 class Fp16:
     tokens: NDArray[np.float16]  # [n, d]
-    errors: FloatArray  # [N] how far a token of the image may lie from its fp32 self
-    lengths: FloatArray  # [N] of the image's longest token
+    errors: FloatArray  # [N] the largest |x - its fp16 value| in the image
+    lengths: FloatArray  # [N] length of the image's longest token
     offsets: NDArray[np.int64]
     kind: ClassVar[str] = "fp16"
 
@@ -76,7 +76,7 @@ class Fp16:
 
     def radius(self, query: FloatArray) -> FloatArray:
         length = float(np.linalg.norm(query, axis=1).mean())
-        growth, each = round_off(length, len(query), self.d)
+        growth, each = rounding_error(length, len(query), self.d)
         return self.errors * np.float32(growth * length) + self.lengths * np.float32(each)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Tokens as they are, 4 bytes a dimension: the answer that every other kind is measured against."""
+"""Uncompressed tokens, 4 bytes per dimension: the reference for every other kind."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from resight.types import FloatArray
 
 @dataclass(frozen=True)
 class Config:
-    """It has no settings."""
+    """This kind has no settings."""
 
 
 def begin(plan: Plan, _: Config) -> "Fp32Filler":
@@ -33,7 +33,7 @@ class Fp32Filler:
 
 
 def keep_as_given(tokens: NDArray[Any], offsets: NDArray[np.int64]) -> "Fp32":
-    """Without a copy, where they are float32."""
+    """Use the given tokens, without a copy if they are float32."""
     return Fp32(np.require(tokens, np.float32, ["C_CONTIGUOUS"]), offsets)
 
 

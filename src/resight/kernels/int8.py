@@ -1,16 +1,16 @@
-"""Tokens in 8 bits: d + 8 bytes a token, with a bound on what that costs.
+"""Tokens in 8 bits: d + 8 bytes per token, with a bound on the error.
 
     q · x  =  q · c  +  c · (x - c)  +  (q - c) · (x - c)
 
 c is the mean token. The first part is the same for every image, the second is stored (`shifts`), and only the third
-is quantised: x - c as steps × integers in -127..127, q - c in -64..64. Tokens of images have much in common, so both
-are shorter than x and q, and the error is smaller by the product of what is left.
-A random rotation spreads what lies in a few dimensions over all of them (wanted where an image has one vector);
-`dims` keeps so many directions only. Either is a matrix `basis` [d, dims].
+is quantised: x - c as steps × integers in -127..127, q - c in -64..64. Tokens have much in common, so x - c and q - c
+are shorter than x and q, which makes the error smaller.
+A random rotation spreads values that lie in a few dimensions over all of them, which helps if an image has one vector;
+`dims` keeps only so many directions. Either is a matrix `basis` [d, dims].
 
-The fast kernel adds in 16 bits. Its sums see one half of the dimensions (0, 1, 4, 5, 8, … or the others), and are at
-most the product of the two vectors' lengths there. Tokens are scaled to at most 181 in each half, and so are queries:
-181 × 181 < 2^15. Where that does not hold, as in a pack made with accumulate="int32", sums take 32 bits.
+The fast kernel adds in 16 bits. Each of its sums runs over one half of the dimensions (0, 1, 4, 5, 8, … or the others)
+and is at most the product of the two vectors' lengths there. Tokens and queries are scaled to at most 181 in each half:
+181 × 181 < 2^15. If that does not hold, as in a pack made with accumulate="int32", sums take 32 bits.
 """
 
 import math
@@ -22,26 +22,26 @@ from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.kernels import dispatch
-from resight.kernels.codec import Plan, Rows, raise_longest, read_chunks, round_off
+from resight.kernels.codec import Plan, Rows, read_chunks, rounding_error, update_largest
 from resight.types import FloatArray
 
 LARGEST_SUM = 32767.0
 LONGEST_HALF = 181.0
-ROUNDS, POWER = 8, 3  # of the search for directions
-Way = Literal["scan", "narrow", "wide"]
+ROUNDS, POWER = 8, 3  # of find_directions
+Kernel = Literal["scan", "narrow", "wide"]
 
 
 @dataclass(frozen=True)
 class Config:
     dims: int = 0  # directions to keep, see find_directions; 0: all dimensions
-    rotate: bool | None = None  # None: where every image has one token
-    accumulate: Literal["auto", "int16", "int32"] = "auto"  # auto: int32 where every image has one token
-    sample: int = 65_536  # tokens that the mean and the directions are taken from
+    rotate: bool | None = None  # None: if every image has one token
+    accumulate: Literal["auto", "int16", "int32"] = "auto"  # auto: int32 if every image has one token
+    sample: int = 65_536  # tokens that determine the mean and the directions
     seed: int = 0
 
 
 def begin(plan: Plan, config: Config) -> "Int8Filler":
-    """One token an image is scanned in another way, which needs no limit on the halves."""
+    """With one token per image, the scan kernel serves, which needs no limit on the halves."""
     single = bool((np.diff(plan.offsets) <= 1).all())
     centre, basis = choose_basis(plan, config, single)
     longest = LONGEST_HALF if config.accumulate == "int16" or (config.accumulate == "auto" and not single) else math.inf
@@ -66,8 +66,8 @@ class Int8Filler:
         self._shifts[rows] = rest.astype(np.float64) @ self._centre
         coded = integers[:, : self._dims].astype(np.float32) * steps[:, None]
         errors = np.linalg.norm(rest - (coded if basis is None else coded @ basis.T), axis=1)
-        raise_longest(self._errors, self._offsets, rows, errors)
-        raise_longest(self._lengths, self._offsets, rows, np.linalg.norm(coded, axis=1))
+        update_largest(self._errors, self._offsets, rows, errors)
+        update_largest(self._lengths, self._offsets, rows, np.linalg.norm(coded, axis=1))
         reach = float(measure_halves(integers).max()), float(measure_parts(integers).max())
         self._reach = np.maximum(self._reach, np.array(reach, np.float32))
 
@@ -85,7 +85,7 @@ def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Int
 
 @dataclass(frozen=True)
 class Int8:
-    values: NDArray[np.uint8]  # [n, dims up to a multiple of 4], 128 added
+    values: NDArray[np.uint8]  # [n, dims padded to a multiple of 4], with 128 added
     steps: FloatArray  # [n]
     shifts: FloatArray  # [n]
     errors: FloatArray  # [N] the largest |x - its code| in the image
@@ -101,15 +101,15 @@ class Int8:
         return len(self.centre)
 
     def scores(self, query: FloatArray, rows: NDArray[np.int64] | None, threads: int | None) -> FloatArray:
-        integers, steps, way = self.quantise_query(self.project(query))
+        integers, steps, kernel = self.quantise_query(self.project(query))
         constant = np.float32((query.astype(np.float64) @ self.centre).mean())
         found = dispatch.maxsim_int8(
-            integers, steps, self.values, self.steps, self.shifts, self.offsets, rows, threads, way
+            integers, steps, self.values, self.steps, self.shifts, self.offsets, rows, threads, kernel
         )
         return found + constant
 
     def radius(self, query: FloatArray) -> FloatArray:
-        """|q - c| × error for what the tokens lost, and the query's own loss × their length."""
+        """|q - c| × the tokens' errors, plus the query's own error × the tokens' lengths."""
         projected = self.project(query)
         integers, steps, _ = self.quantise_query(projected)
         coded = integers[:, : projected.shape[1]].astype(np.float32) * steps[:, None]
@@ -117,8 +117,8 @@ class Int8:
         missed = float(np.linalg.norm(projected - coded, axis=1).mean())
         centre = float(np.linalg.norm(self.centre))
         length = float(np.linalg.norm(query, axis=1).mean()) + centre
-        growth, each = round_off(length, len(query), self.d, 1.0 if self.basis is None else math.sqrt(self.d))
-        # A token is at most as long as its code, its error and the centre together.
+        growth, each = rounding_error(length, len(query), self.d, 1.0 if self.basis is None else math.sqrt(self.d))
+        # A token is no longer than its code, its error and the centre together.
         radius = self.errors * np.float32(growth * rest + each) + self.lengths * np.float32(growth * missed + each)
         return radius + np.float32(2 * each * centre)
 
@@ -130,10 +130,10 @@ class Int8:
         rest = query - self.centre
         return rest if self.basis is None else np.asarray(rest @ self.basis, np.float32)
 
-    def quantise_query(self, query: FloatArray) -> tuple[NDArray[np.int8], FloatArray, Way]:
+    def quantise_query(self, query: FloatArray) -> tuple[NDArray[np.int8], FloatArray, Kernel]:
         """Integers [Kq, padded dims], their steps [Kq], and the kernel in which their sums cannot overflow."""
         half, part = float(self.reach[0]), float(self.reach[1])
-        if len(query) <= dispatch.FEW:
+        if len(query) <= dispatch.FEW_TOKENS:
             integers, steps = quantise(query, 64, math.inf, LARGEST_SUM / max(part, 1.0))
             if (measure_parts(integers) * part).max() <= LARGEST_SUM:
                 return integers.astype(np.int8), steps, "scan"
@@ -144,7 +144,7 @@ class Int8:
 
 
 def choose_basis(plan: Plan, config: Config, single: bool) -> tuple[FloatArray, FloatArray | None]:
-    """The point that is taken off [d] and the directions that are kept [d, dims] (None: those of the tokens)."""
+    """The centre to subtract [d] and the directions to keep [d, dims] (None: all dimensions, unrotated)."""
     d = plan.d
     if not 0 <= config.dims <= d:
         raise InputError(
@@ -156,7 +156,7 @@ def choose_basis(plan: Plan, config: Config, single: bool) -> tuple[FloatArray, 
     random = np.random.default_rng(config.seed)
     sample = plan.draw(np.sort(random.permutation(plan.tokens)[: config.sample]))
     sizes = np.linalg.norm(sample, axis=1)
-    # The mean stands for tokens of one length. Among others the longest would drown the rest.
+    # The mean suits tokens of similar length; otherwise the longest tokens would dominate it.
     alike = len(sizes) > 0 and sizes.max() < 2 * sizes.min()
     centre = sample.mean(axis=0, dtype=np.float64).astype(np.float32) if alike else np.zeros(d, np.float32)
     rotate = single if config.rotate is None else config.rotate
@@ -166,17 +166,17 @@ def choose_basis(plan: Plan, config: Config, single: bool) -> tuple[FloatArray, 
     basis = np.eye(d)
     if config.dims and len(sample):
         basis = find_directions(sample, centre, config.dims)
-    if rotate or config.dims:  # the directions hold unequal shares, too
+    if rotate or config.dims:  # directions hold unequal shares, so they need a rotation too
         basis = basis[:, :dims] @ np.linalg.qr(random.standard_normal((dims, dims)))[0]
     return centre, np.ascontiguousarray(basis, np.float32)
 
 
 def find_directions(sample: FloatArray, centre: FloatArray, dims: int) -> NDArray[np.float64]:
-    """Directions [d, d], of which the first `dims` hold every token well, and not only the common ones.
+    """Directions [d, d], of which the first `dims` represent rare tokens well, not only common ones.
 
-    Principal directions serve the majority: what makes up a twentieth of the images may be lost altogether. So they
-    are taken again, with each token weighted by what the last ones left of it; the power decides how much the worst
-    count. A power of 4 no longer settles.
+    Principal directions serve the majority and may lose a twentieth of the images altogether. So each round computes
+    them again, with each token weighted by the residual that the last directions left; POWER sets how much the worst
+    tokens count. With a power of 4 the rounds do not converge.
     """
     weights = np.ones(len(sample))
     for _ in range(ROUNDS if dims < sample.shape[1] else 1):
@@ -198,9 +198,9 @@ def find_directions(sample: FloatArray, centre: FloatArray, dims: int) -> NDArra
 def quantise(
     rows: FloatArray, largest: int, longest_half: float, longest_part: float = math.inf
 ) -> tuple[NDArray[np.int16], FloatArray]:
-    """Integers [n, dims up to a multiple of 4] in -largest..largest, and the step [n] that turns them back.
+    """Integers [n, dims padded to a multiple of 4] in -largest..largest, and the step [n] that each stands for.
 
-    Rounding can carry a vector a little past the length that it was scaled to: it is scaled down until it fits.
+    Rounding can make a vector slightly longer than its limit; it is then scaled down until it fits.
     """
     missing = -rows.shape[1] % 4
     padded = np.pad(rows, ((0, 0), (0, missing))) if missing else rows
@@ -217,21 +217,21 @@ def quantise(
         if not (most > 1).any():
             break
         scales = np.where(most > 1, scales * np.float32(0.99) / most, scales).astype(np.float32)
-    # A scale brings no value beyond `largest` by more than rounding, which rint takes off again.
+    # A scaled value exceeds `largest` by float rounding at most, which rint removes.
     return integers.astype(np.int16), np.asarray(1 / scales, np.float32)
 
 
 def measure_halves(rows: NDArray[Any]) -> FloatArray:
-    """[n, 2]: the length of each row in the dimensions that one 16-bit lane of maxsim_int8 sees."""
+    """[n, 2]: the length of each row over the dimensions that one 16-bit lane of maxsim_int8 adds."""
     return measure_lanes(rows, 2)
 
 
 def measure_parts(rows: NDArray[Any]) -> FloatArray:
-    """[n, 16]: the same for scan_int8, whose lanes see every sixteenth pair."""
+    """[n, 16]: the same for scan_int8, whose lanes add every sixteenth pair."""
     return measure_lanes(rows, 16)
 
 
 def measure_lanes(rows: NDArray[Any], lanes: int) -> FloatArray:
-    """Squares of integers add up exactly in float32 as long as d is at most 2,080; beyond, to one part in a million."""
+    """The length of each row per lane: exact for integers up to d = 2,080, beyond that to one part in a million."""
     squares = np.square(rows, dtype=np.float32)
     return np.asarray(np.sqrt(squares @ dispatch.assign_lanes(rows.shape[1], lanes)), np.float32)

@@ -1,8 +1,8 @@
-/* The C kernels: what goes in and what comes out. All arrays are row-major and belong to the caller.
+/* The C kernels: their inputs and outputs. All arrays are row-major and belong to the caller.
  *
  * A kernel scores images [begin, end) of a list: MaxSim, the weighted sum over query tokens of the best dot product
- * with a token of the image. Database tokens are read where they lie. Only the query is rearranged, by the caller,
- * into panels of 16 lanes: lane = query token, so that the maximum over an image's tokens never crosses lanes.
+ * with a token of the image. Kernels read database tokens in place. The caller rearranges only the query, into panels
+ * of 16 lanes: lane = query token, so that the maximum over an image's tokens never crosses lanes.
  * An image without tokens scores minus infinity. */
 #ifndef RESIGHT_KERNELS_H
 #define RESIGHT_KERNELS_H
@@ -24,19 +24,19 @@ static inline int64_t image_row(const Images *images, int64_t number)
     return images->rows ? images->rows[number] : number;
 }
 
-/* A query as the fp32 and fp16 kernels want it. */
+/* A query for the fp32 and fp16 kernels. */
 typedef struct {
     const float *values;  /* [panels, d, 16] */
-    const float *weights; /* [panels × 16]: 1 / Kq, and 0 for the lanes that fill up the last panel */
+    const float *weights; /* [panels × 16]: 1 / Kq, and 0 for the unused lanes of the last panel */
     int64_t panels;
 } FloatQuery;
 
-/* A query in 7 bits. `start16` and `start32` take back the 128 that was added to every database value. */
+/* A query in 7 bits. `start16` and `start32` remove the 128 added to every database value. */
 typedef struct {
     const int8_t *values;   /* [panels, d / 4, 16, 4] in -64..64 */
     const int16_t *start16; /* [panels, 16, 2], modulo 2^16 */
     const int32_t *start32; /* [panels, 16] */
-    const float *steps;     /* [panels × 16]: what one unit of a lane is worth */
+    const float *steps;     /* [panels × 16]: the value of one unit of a lane */
     const float *weights;   /* [panels × 16] */
     int64_t panels;
 } ByteQuery;
@@ -52,12 +52,12 @@ typedef struct {
 void maxsim_fp32(const FloatQuery *query, const float *tokens, size_t d, const Images *images, float *out);
 int maxsim_fp16(const FloatQuery *query, const uint16_t *tokens, size_t d, const Images *images, float *out);
 
-/* maxsim_int8 adds in 16 bits: the caller has made sure that no lane can overflow. maxsim_int8_wide adds in 32. */
+/* maxsim_int8 adds in 16 bits: the caller ensures that no lane overflows. maxsim_int8_wide adds in 32. */
 void maxsim_int8(const ByteQuery *query, const ByteTokens *tokens, size_t d, const Images *images, float *out);
 void maxsim_int8_wide(const ByteQuery *query, const ByteTokens *tokens, size_t d, const Images *images, float *out);
 
-/* For a few query tokens: lane = dimension. query [count, d] row-major; the byte query has its rows filled up with
- * zeros to `width`, a multiple of 32, and one step and one weight a query token. */
+/* For a few query tokens: lane = dimension. query [count, d] row-major; the rows of a byte query are padded with zeros
+ * to `width`, a multiple of 32, and each query token has one step and one weight. */
 void scan_fp32(const float *query, const float *weights, int64_t count, const float *tokens, size_t d,
                const Images *images, float *out);
 int scan_int8(const int8_t *query, const float *steps, const float *weights, int64_t count, size_t width,
@@ -65,7 +65,7 @@ int scan_int8(const int8_t *query, const float *steps, const float *weights, int
 
 /* Product quantisation. Tables hold the dot product of a query token with every centroid, as small integers:
  * score = sum over query tokens of scale × (best sum of entries) + bias.
- * pq4: tables [queries / 2, parts / 4, 2, 4, 16] in 0..63, codes [blocks, parts, 16] for 32 tokens a block
+ * pq4: tables [queries / 2, parts / 4, 2, 4, 16] in 0..63, codes [blocks, parts, 16] for 32 tokens per block
  * (low halves: tokens 0 to 15, high halves: 16 to 31), offsets count blocks. queries is even, parts a multiple of 4.
  * pq8: tables [panels, parts, 256, 16], codes [n, parts]. */
 typedef struct {
@@ -79,13 +79,13 @@ int maxsim_pq4(const uint8_t *tables, const TableQuery *query, const uint8_t *co
 void maxsim_pq8(const int16_t *tables, const TableQuery *query, const uint8_t *codes, const Images *images, float *out);
 
 /* Residual quantisation: score = bias + scale × the sum over query tokens of the best sum of entries.
- * tables [panels, parts, 256, 32], aligned to 32 bytes, entries of which `parts` together stay below 256; codes
+ * tables [panels, parts, 256, 32], aligned to 32 bytes; the sum of any `parts` entries stays below 256; codes
  * [n, parts]. */
 void maxsim_rq(const uint8_t *tables, int64_t panels, size_t parts, float scale, float bias, const uint8_t *codes,
                const Images *images, float *out);
 
-/* Posting lists of some words: list w is from starts[w] to stops[w] of `images` and `values`. What a word adds to an
- * image, a being its value in the query and b in the image: */
+/* Posting lists of some words: list w runs from starts[w] to stops[w] of `images` and `values`. A word with value a in
+ * the query and b in the image adds to the image's total: */
 enum Gain { PRODUCT, /* a b */ OVERLAP, /* a + b - |a - b| */ CHI2 /* a + b - (a - b)² / (a + b) */ };
 
 typedef struct {
@@ -95,10 +95,10 @@ typedef struct {
     const float *values;
 } Postings;
 
-/* Adds to totals [count]; 0 as soon as a list names an image beyond them. */
+/* Adds to totals [count]; returns 0 as soon as a list names an image beyond them. */
 int add_postings(const Postings *lists, const float *query, enum Gain gain, float *totals, uint32_t count);
 
-/* The same with a binary code of so many bytes an image and word, instead of a value. */
+/* The same with a binary code of `bytes` bytes per image and word instead of a value. */
 typedef struct {
     const int64_t *starts, *stops;
     int64_t words;
@@ -107,13 +107,13 @@ typedef struct {
     int64_t bytes;
 } CodeLists;
 
-/* Adds weights[w] × gains[bits in which the codes differ] to totals [count]; 0 as soon as a list names an image beyond
- * them. query [words, bytes], gains [8 × bytes + 1]. */
+/* Adds weights[w] × gains[number of differing bits] to totals [count]; returns 0 as soon as a list names an image
+ * beyond them. query [words, bytes], gains [8 × bytes + 1]. */
 int add_codes(const CodeLists *lists, const uint8_t *query, const double *weights, const double *gains, double *totals,
               uint32_t count);
 
-/* One core at its best, what the others are measured against: multiply-adds with nothing but registers, and bytes read
- * from memory with nothing done to them. Each gives how many it did. */
+/* Peak rates of one core, as limits for the other kernels: multiply-adds on registers alone, and bytes read from memory
+ * without any arithmetic. Each returns the number of its operations. */
 double peak_fp32(int64_t rounds);
 double peak_int8(int64_t rounds);
 double peak_read(const uint8_t *bytes, size_t count);

@@ -1,5 +1,5 @@
-/* MaxSim over fp16 tokens: six rows at a time are widened into a small buffer, which then meets every panel of the
- * query while it is warm. The sums are those of maxsim_fp32 over the widened tokens, bit by bit. */
+/* MaxSim over fp16 tokens: the kernel widens six rows at a time into a small buffer and multiplies it with every panel
+ * of the query while it is in the cache. The sums equal those of maxsim_fp32 over the widened tokens bit for bit. */
 #include "dot_block.h"
 
 static void widen(const uint16_t *from, size_t count, float *into)

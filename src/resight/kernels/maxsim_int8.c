@@ -1,12 +1,12 @@
-/* MaxSim over 8-bit tokens with 16-bit sums: the fast one.
+/* MaxSim over 8-bit tokens with 16-bit sums: the fast kernel.
  *
  * maddubs multiplies unsigned database bytes with signed query bytes and adds neighbours: 255 × 64 × 2 = 32,640 fits.
- * Sums then run modulo 2^16, and only the last one has to fit: even a sum that overflowed on the way comes out right.
- * A lane sees every other pair of dimensions, so by Cauchy-Schwarz its last sum is at most the product of the lengths
+ * Sums then run modulo 2^16, and only the final sum must fit: an overflow on the way cancels out.
+ * A lane adds every other pair of dimensions, so by Cauchy-Schwarz its final sum is at most the product of the lengths
  * of those halves of token and query. The caller has checked that this product is below 2^15. */
 #include "dot_bytes.h"
 
-/* A sixth row would need all 16 registers, and the compiler then keeps some sums in memory. */
+/* A sixth row would need all 16 registers, and the compiler would then keep some sums in memory. */
 #define ROWS 5
 
 #define BYTE_STEP(u)                                                                                                   \

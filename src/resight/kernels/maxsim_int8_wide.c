@@ -1,8 +1,8 @@
 /* MaxSim over 8-bit tokens with 32-bit sums: for tokens or queries that could overflow maxsim_int8's 16 bits.
- * A dot product of d dimensions is at most 255 × 64 × d, so that 32 bits hold every d up to 131,000. */
+ * A dot product of d dimensions is at most 255 × 64 × d, so 32 bits suffice for d up to 131,000. */
 #include "dot_bytes.h"
 
-/* One register more is in use than in maxsim_int8 (the ones), so one row fewer fits. */
+/* This kernel uses one register more than maxsim_int8 (the ones), so one row fewer fits. */
 #define WIDE_BLOCK 5
 
 INLINE void dot_rows(const int rows, const ByteQuery *query, int64_t p, const ByteTokens *tokens, int64_t first,

@@ -1,11 +1,11 @@
-/* MaxSim over residual codes: lane = query token, so that one load brings a table entry for 32 of them.
+/* MaxSim over residual codes: lane = query token, so that one load fetches a table entry for 32 of them.
  *
- * A token is the sum of one centroid from each of `parts` books of 256, and its dot product with a query token the sum
- * of as many table entries. Entries are bytes that the caller has scaled so that no sum exceeds 255. A panel's tables
- * are parts × 8 KiB: those of four parts lie in the first-level cache, and the codes go past them once, in order. */
+ * A token is the sum of one centroid from each of `parts` books of 256; its dot product with a query token is the sum
+ * of as many table entries. Entries are bytes, which the caller has scaled so that no sum exceeds 255. A panel's tables
+ * are parts × 8 KiB: those of four parts fit the first-level cache, and the kernel reads the codes once, in order. */
 #include "avx2.h"
 
-#define RUN 512 /* images a panel meets in a row, when there are several panels */
+#define RUN 512 /* images per turn of a panel, if there are several panels */
 
 INLINE __m256i sum_entries(const uint8_t *tables, const size_t parts, const uint8_t *code)
 {
@@ -52,7 +52,7 @@ void maxsim_rq(const uint8_t *tables, int64_t panels, size_t parts, float scale,
         const int64_t to = images->end - from < run ? images->end : from + run;
         for (int64_t p = 0; p < panels; p++) {
             const uint8_t *panel = tables + (size_t)p * parts * 256 * WIDE_LANES;
-            switch (parts) { /* loops of a known length cost half as much */
+            switch (parts) { /* a loop of constant length costs half as much */
             case 2: score_panel(panel, 2, codes, images, from, to, scale, out); break;
             case 3: score_panel(panel, 3, codes, images, from, to, scale, out); break;
             case 4: score_panel(panel, 4, codes, images, from, to, scale, out); break;

@@ -1,7 +1,7 @@
 /* The Python module resight.kernels._native: checks every buffer, then runs a kernel without the interpreter's lock.
  *
- * Arguments are contiguous buffers (numpy arrays), None where a list of rows is left out. Sizes that do not fit
- * together raise ValueError: whatever comes in, no kernel reads or writes outside its arrays. */
+ * Arguments are contiguous buffers (numpy arrays); a missing list of rows is None. Sizes that do not fit together
+ * raise ValueError, so that no argument makes a kernel read or write outside its arrays. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* mincore */
 #endif
@@ -28,8 +28,8 @@ static int are_listed_inside(const Images *images, int64_t count, int64_t tokens
     return 1;
 }
 
-/* Images in order may be a million: without a branch, the check takes a fraction of their scan. Each difference below
- * is negative, which its highest bit shows, where its rule is broken; only after another one was can it wrap round. */
+/* There may be a million images in order: without branches, this check takes a fraction of their scan. Each difference
+ * below is negative (its highest bit is set) if its rule is broken; it can only wrap around after another rule broke. */
 static int are_inside(const Images *images, int64_t tokens)
 {
     uint64_t broken = 0;
@@ -242,7 +242,7 @@ static PyObject *py_rq(PyObject *self, PyObject *args)
 #if !defined(_WIN32)
 #define SAMPLES 64
 
-/* Whether some images' first pages are in memory: asking for a thousand that are there costs a tenth of scoring them. */
+/* Whether some images' first pages are in memory: requesting a thousand present pages costs a tenth of their scores. */
 static int are_there(const Images *images, uintptr_t base, uintptr_t row_bytes, uintptr_t page)
 {
     const int64_t stride = images->end / SAMPLES + 1;
@@ -270,7 +270,7 @@ static void ask(const Images *images, uintptr_t base, uintptr_t row_bytes)
 }
 #endif
 
-/* (tokens, row_bytes, offsets, rows): asks the system to read the pages of these images from disk, all at once. */
+/* (tokens, row_bytes, offsets, rows): requests the pages of these images from disk, all at once. */
 static PyObject *py_will_need(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -283,7 +283,7 @@ static PyObject *py_will_need(PyObject *self, PyObject *args)
     Images images;
     const int64_t count = length(&b[2], sizeof(int64_t));
     Py_buffer out = {0};
-    out.len = (Py_ssize_t)(count * (int64_t)sizeof(float)); /* nothing is written: only the list is checked */
+    out.len = (Py_ssize_t)(count * (int64_t)sizeof(float)); /* no kernel writes to it: only the list is checked */
     const int fits = row_bytes > 0 && count >= 0 && check_images(&images, &b[1], &b[2], &out, 0, count, b[0].len / row_bytes);
     if (fits) {
         Py_BEGIN_ALLOW_THREADS;
@@ -324,7 +324,7 @@ static PyObject *py_peak_read(PyObject *self, PyObject *args)
     return PyFloat_FromDouble(done);
 }
 
-/* Whether this processor, and the system under us, can run the kernels. */
+/* Whether this processor and operating system can run the kernels. */
 static int is_supported(void)
 {
 #if defined(_MSC_VER)
@@ -336,7 +336,7 @@ static int is_supported(void)
     __cpuidex(info, 7, 0);
     return (info[1] & (1 << 5)) != 0; /* AVX2 */
 #else
-    unsigned int a, b, c, d; /* not every compiler knows "f16c" by name */
+    unsigned int a, b, c, d; /* some compilers do not know the name "f16c" */
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __get_cpuid(1, &a, &b, &c, &d) &&
            (c & (1u << 29)) != 0;

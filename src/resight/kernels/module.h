@@ -1,4 +1,4 @@
-/* What the files of the Python module share: how buffers are measured and given back. */
+/* Shared by the files of the Python module: checks and releases of buffers. */
 #ifndef RESIGHT_MODULE_H
 #define RESIGHT_MODULE_H
 
@@ -10,7 +10,7 @@
 PyObject *py_add_postings(PyObject *self, PyObject *args);
 PyObject *py_add_codes(PyObject *self, PyObject *args);
 
-/* How many items of `size` bytes a buffer holds; -1 when it does not hold a whole number of them, or lies askew. */
+/* Number of items of `size` bytes in a buffer; -1 if it holds a fraction of an item or is misaligned. */
 static inline int64_t length(const Py_buffer *buffer, size_t size)
 {
     return buffer->len % (Py_ssize_t)size || (uintptr_t)buffer->buf % size ? -1 : (int64_t)(buffer->len / (Py_ssize_t)size);

@@ -1,6 +1,6 @@
-"""The kernels in numpy: used where the compiled ones are missing, and the reference that they are tested against.
+"""The kernels in numpy: they serve if the compiled ones are missing, and they are the reference of the tests.
 
-Each function takes what its compiled counterpart takes before the query is rearranged, and gives the same scores:
+Each function takes the arguments of its function in dispatch.py and returns the same scores as the compiled kernel:
 integer sums are equal, floating-point sums differ by at most (d + Kq + 16) × 2^-24 × the lengths of the vectors.
 """
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from resight.types import FloatArray
 
-TOKENS = 8192  # compared at once: the products stay in the cache until their maximum is taken
+TOKENS = 8192  # per comparison: the products stay in the cache until their maximum is taken
 Gain = Literal["product", "overlap", "chi2"]  # a b; a + b - |a - b|; a + b - (a - b)² / (a + b)
 GAINS: tuple[Gain, ...] = get_args(Gain)  # in the order of kernels.h
 Compare = Callable[[Any], FloatArray]  # indices or a slice of tokens → [t, Kq] values
@@ -39,7 +39,7 @@ def maxsim_int8(
     rows: NDArray[np.int64] | None,
 ) -> FloatArray:
     """query [Kq, d] in -64..64, tokens [n, d] with 128 added → [images]."""
-    kind = np.float32 if query.shape[1] <= 2064 else np.float64  # up to there, float32 holds the sums exactly
+    kind = np.float32 if query.shape[1] <= 2064 else np.float64  # float32 is exact up to 2064 dimensions
     turned = query.T.astype(kind)
 
     def compare(index: Any) -> FloatArray:
@@ -69,13 +69,13 @@ def maxsim_pq(
     def compare(index: Any) -> FloatArray:
         if bits == 8:
             sums = look_up(codes[index])
-        else:  # a block holds 32 tokens of one image, and only the best of them counts
+        else:  # a block holds 32 tokens of one image, of which only the best counts
             pairs = codes[index].transpose(0, 2, 1)
             both = np.concatenate([pairs & 15, pairs >> 4], axis=1)
             sums = look_up(both.reshape(-1, both.shape[2])).reshape(len(both), 32, -1).max(axis=1)
         return np.asarray(sums.astype(np.float32) * scales + biases, np.float32)
 
-    # Scales and biases hold the division by Kq already.
+    # Scales and biases include the division by Kq.
     return average_best(compare, offsets, rows) * np.float32(len(scales))
 
 
@@ -139,7 +139,7 @@ def add_codes(
 
 
 def average_best(compare: Compare, offsets: NDArray[np.int64], rows: NDArray[np.int64] | None) -> FloatArray:
-    """[images]: mean over query tokens of the best value; minus infinity for an image without tokens."""
+    """The mean over query tokens of the best value [images]; minus infinity for an image without tokens."""
     listed = np.arange(len(offsets) - 1) if rows is None else rows
     starts, ends = offsets[listed], offsets[listed + 1]
     out = np.full(len(listed), -np.inf, np.float32)
@@ -150,13 +150,15 @@ def average_best(compare: Compare, offsets: NDArray[np.int64], rows: NDArray[np.
         if len(piece) == 0:
             continue
         counts = ends[piece] - starts[piece]
-        firsts = np.cumsum(counts) - counts
         in_order = rows is None  # images without tokens leave no gap
-        index: Any = slice(starts[piece[0]], ends[piece[-1]]) if in_order else spell_out(starts[piece], counts, firsts)
-        out[piece] = np.maximum.reduceat(compare(index), firsts, axis=0).mean(axis=1, dtype=np.float32)
+        index: Any = slice(starts[piece[0]], ends[piece[-1]]) if in_order else join_ranges(starts[piece], counts)
+        out[piece] = np.maximum.reduceat(compare(index), np.cumsum(counts) - counts, axis=0).mean(
+            axis=1, dtype=np.float32
+        )
     return out
 
 
-def spell_out(starts: NDArray[np.int64], counts: NDArray[np.int64], firsts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The token numbers of several images, one after the other."""
-    return np.arange(counts.sum()) + np.repeat(starts - firsts, counts)
+def join_ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Concatenate the ranges begin, begin + 1, … (`counts` numbers each)."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + counts, counts)

@@ -1,9 +1,9 @@
 """A pack as a folder: header.json and one npy file per array, which `load_codes` maps instead of reading.
 
 The header states version, byte order, kind and shapes, and carries its own checksum. A file that was truncated, swapped
-or written on a machine of another byte order is refused with a fix. `save_subset` writes some images of a pack as a
-pack of their own: it keeps what the kind learnt from all tokens (`packed.SHARED`), so that scores stay the same bit for
-bit.
+or written on a machine of another byte order is refused, with a fix. `save_subset` writes some images of a pack as a
+pack of their own. It keeps the arrays that the kind learnt from all tokens (`packed.SHARED`), so that scores stay the
+same to the last bit.
 """
 
 import json
@@ -20,13 +20,14 @@ from resight.errors import CollectionError, InputError, StorageError, VersionMis
 from resight.files.fingerprint import fingerprint
 from resight.kernels.allocation import Allocate, in_folder, write_array
 from resight.kernels.codec import KINDS, Codes, find_kind
+from resight.kernels.numpy_reference import join_ranges
 
 VERSION = 1
 HEADER = "header.json"
-LEAST = 1 << 24  # bytes up to which an array is read and its checksum compared at every opening
+SMALL_BYTES = 1 << 24  # `load_codes` reads arrays up to this size and verifies their checksums
 PER_TOKEN, PER_IMAGE = ("tokens", "values", "steps", "shifts", "numbers"), ("errors", "lengths")
 TYPES = {"values": np.uint8, "codes": np.uint8, "numbers": np.uint8, "bounds": np.int64}  # the others are float32
-REBUILD = "make the pack again from its tokens: kernels.pack(...).save(folder)"
+REBUILD = "build the pack again from its tokens: kernels.pack(...).save(folder)"
 
 
 def save(codes: Codes, reference: Codes | None, folder: Path, scratch: Path | None = None) -> None:
@@ -68,7 +69,7 @@ def save(codes: Codes, reference: Codes | None, folder: Path, scratch: Path | No
 
 
 def load_codes(folder: Path, check: bool = False) -> tuple[Codes, Codes | None]:
-    """Codes and kept tokens of the pack in `folder`, memory-mapped. `check` reads all and compares checksums."""
+    """Codes and kept tokens of the pack in `folder`, memory-mapped. `check` verifies the checksums of all files."""
     header = read_header(folder)
     arrays = {name: read_array(folder, name, entry, check) for name, entry in header["arrays"].items()}
     try:
@@ -99,7 +100,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         header = json.loads(text)
         claimed = header.pop("checksum")
     except (json.JSONDecodeError, KeyError, AttributeError, TypeError) as error:
-        raise damaged(folder, "a whole header", f"{type(error).__name__}: {error}") from error
+        raise damaged(folder, "a complete header", f"{type(error).__name__}: {error}") from error
     if claimed != digest(header):
         raise damaged(folder, f"a header with checksum {claimed}", digest(header))
     if header.get("version") != VERSION:
@@ -125,9 +126,9 @@ def read_array(folder: Path, name: str, entry: dict[str, Any], check: bool) -> N
     path = folder / f"{name}.npy"
     expected = f"{path.name} with {entry['dtype']} {tuple(entry['shape'])}"
     try:
-        small = entry["bytes"] <= LEAST
+        small = entry["bytes"] <= SMALL_BYTES
         array: NDArray[Any] = np.load(path, mmap_mode=None if small else "r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:  # cut short, missing, or not an npy file
+    except (OSError, ValueError, EOFError) as error:  # truncated, missing, or not an npy file
         raise damaged(folder, expected, str(error)) from error
     if array.dtype.str != entry["dtype"] or list(array.shape) != entry["shape"]:
         raise damaged(folder, expected, f"{array.dtype.str} {array.shape}")
@@ -179,7 +180,7 @@ def damaged(folder: Path, expected: str, actual: str) -> CollectionError:
 
 
 DIVISIBLE_KINDS = ("fp32", "fp16", "int8")  # their arrays have one row per token or per image, or are shared
-COPIED_IMAGES = 8192  # copied at a time
+COPIED_IMAGES = 8192  # per step
 
 
 def save_subset(codes: Codes, reference: Codes | None, images: NDArray[np.int64], folder: Path) -> None:
@@ -204,13 +205,7 @@ def select_images(codes: Codes, images: NDArray[np.int64], allocate: Allocate, n
             arrays[key] = allocate(f"{name}.{key}", (int(offsets[-1]), *array.shape[1:]), array.dtype)
             for start in range(0, len(images), COPIED_IMAGES):
                 part = slice(start, start + COPIED_IMAGES)
-                rows = list_tokens(codes.offsets[images[part]], counts[part])
+                rows = join_ranges(codes.offsets[images[part]], counts[part])
                 arrays[key][offsets[start] : offsets[start] + len(rows)] = array[rows]
     chosen: Codes = find_kind(codes.kind).restore(arrays, offsets)
     return chosen
-
-
-def list_tokens(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Token numbers of several images, one image after the other."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + counts, counts)

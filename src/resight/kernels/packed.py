@@ -39,7 +39,7 @@ def pack(
     scratch: str | Path | None = None,
     **settings: Any,
 ) -> "Packed":
-    """Compress tokens [n, d], those of image i being rows offsets[i]:offsets[i + 1], to fp32, fp16, int8, pq or rq.
+    """Compress tokens [n, d] to fp32, fp16, int8, pq or rq. Image i owns rows offsets[i]:offsets[i + 1].
 
     `keep` chooses the tokens that exact answers use: those given (by reference, not copied), a half-precision copy, or
     none. `scratch` is a folder for large arrays that should not be held in memory. `settings` go to the kind's
@@ -47,7 +47,9 @@ def pack(
     """
     module = find_kind(kind)
     if keep not in ("fp32", "fp16", "none"):
-        raise InputError("keep cannot be that", expected="fp32, fp16 or none", actual=repr(keep), fix="choose one")
+        raise InputError(
+            "keep has an unknown value", expected="fp32, fp16 or none", actual=repr(keep), fix="choose one"
+        )
     config = plugins.configure(module.Config, settings, f"kernels {kind!r}")
     rows, bounds = validate_tokens(tokens, offsets)
     allocate = in_memory if scratch is None else in_folder(Path(scratch))
@@ -72,7 +74,7 @@ class Packed:
     """Tokens of many images, compressed for search."""
 
     codes: Codes
-    reference: Codes | None  # fp32 or fp16 tokens, where the codes are something else
+    reference: Codes | None  # fp32 or fp16 tokens, if the codes are of another kind
 
     @property
     def kind(self) -> str:
@@ -88,14 +90,14 @@ class Packed:
         return len(self.codes.offsets) - 1
 
     def scores(self, query: ArrayLike, rows: ArrayLike | None = None, threads: int | None = None) -> FloatArray:
-        """[N] float32, or one per entry of `rows`: the mean over query tokens [Kq, d] of the best dot product.
+        """The mean over query tokens [Kq, d] of the best dot product: float32, for all images [N] or for `rows`.
 
         An image without tokens scores minus infinity. `threads` is the most to use (None: all cores).
         """
         return self.codes.scores(validate_query(query, self.codes.d), validate_rows(rows, len(self)), threads)
 
     def errors(self, query: ArrayLike) -> FloatArray:
-        """[N] error bounds: how far `scores` can be from `exact_scores`."""
+        """Error bounds [N]: the most by which `scores` differ from `exact_scores`."""
         return self.codes.radius(validate_query(query, self.codes.d))
 
     def exact_scores(self, query: ArrayLike, rows: ArrayLike | None = None, threads: int | None = None) -> FloatArray:
@@ -104,9 +106,9 @@ class Packed:
         return self.exact_codes().scores(validate_query(query, self.codes.d), wanted, threads)
 
     def top(self, query: ArrayLike, k: int, exact: bool = True, threads: int | None = None) -> Top:
-        """Rows and scores of the best k, equal scores by row, fewer when fewer images have tokens.
+        """Rows and scores of the best k, equal scores by row; fewer if fewer images have tokens.
 
-        `exact` gives the answer of the kept tokens, with its certificate; otherwise that of the codes, without one.
+        With `exact`, the kept tokens give the answer, with its certificate; otherwise the codes do, without one.
         """
         tokens = validate_query(query, self.codes.d)
         if k < 0:
@@ -132,17 +134,17 @@ class Packed:
         if self.kind in ("fp32", "fp16"):
             return self.codes
         raise InputError(
-            "this pack has nothing to prove an exact answer with",
-            expected="the tokens that it was made from",
+            "this pack cannot prove an exact answer",
+            expected="a pack that keeps its tokens",
             actual=f"a pack of kind {self.kind} made with keep='none'",
-            fix="pack with keep='fp32' or keep='fp16', or ask with exact=False",
+            fix="pack with keep='fp32' or keep='fp16', or search with exact=False",
         )
 
 
 def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
     """Passes from rough to fine: packs of the same images, each with the number of images that it passes on.
 
-    The last pass ranks by its kept tokens, or by its codes where it keeps none.
+    The last pass ranks by its kept tokens, or by its codes if it keeps none.
     """
     if not passes:
         raise InputError("a cascade needs a pass", expected="at least one pack", actual="none", fix="give one")
@@ -166,13 +168,13 @@ def exactness_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k
     rough: Searcher = Unproven(searcher) if isinstance(searcher, Packed) else searcher
     same = [np.array_equal(rough.top(query, k)[0], exact.top(query, k)[0]) for query in queries]
     if not same:
-        raise InputError("there is no query to measure with", expected="at least one", actual="none", fix="give some")
+        raise InputError("there is no query to measure", expected="at least one", actual="none", fix="give some")
     return float(np.mean(same))
 
 
 @dataclass(frozen=True)
 class Cascade:
-    """Several passes, each over the images that the one before has kept: fast, not proven."""
+    """Several passes, each over the images that the previous one passed on: fast, not proven."""
 
     passes: tuple[tuple[Packed, int], ...]
 

@@ -1,7 +1,7 @@
-/* Histograms compared through an inverted file: what the words that both have add to each image. */
+/* Compare histograms through an inverted file: every shared word adds to the image's total. */
 #include "kernels.h"
 
-/* One word at a time, whose images rise: the totals that it touches are read and written in order. */
+/* One word at a time. The images of a list ascend, so the loop reads and writes the totals in order. */
 #define ADD(GAIN)                                                                                                      \
     for (int64_t i = from; i < to; i++) {                                                                              \
         const float b = lists->values[i];                                                                              \

@@ -1,8 +1,8 @@
-"""Product quantisation: a token is cut into m parts, and each part is kept as the number of its nearest centroid.
+"""Product quantisation: a token is split into m parts, and each part is stored as the number of its nearest centroid.
 
-m parts of 4 bits take m / 2 bytes a token, of 8 bits m bytes. A query token's dot products with all centroids make a
-table; the score of a token is the sum of m entries. Tables are rounded to small integers (6 bits at 4 bits a part,
-where a table has to fit a register; 16 at 8). H. Jégou, M. Douze, C. Schmid, Product quantization for nearest
+m parts of 4 bits take m / 2 bytes per token, of 8 bits m bytes. A query token's dot products with all centroids make a
+table; the score of a token is the sum of m entries. Tables are rounded to small integers (6 bits at 4 bits per part,
+because a table must fit a register; 16 at 8). H. Jégou, M. Douze, C. Schmid, Product quantization for nearest
 neighbor search, 2011; F. André, A.-M. Kermarrec, N. Le Scouarnec, Quicker ADC, 2019.
 
 At 4 bits tokens lie in blocks of 32, and an image fills its last block by repeating a token.
@@ -18,7 +18,7 @@ from resight import kmeans
 from resight.errors import InputError
 from resight.kernels import dispatch
 from resight.kernels.allocation import Allocate, in_memory
-from resight.kernels.codec import Plan, Rows, bound_by_tables, raise_longest
+from resight.kernels.codec import Plan, Rows, bound_by_tables, update_largest
 from resight.types import FloatArray
 
 BLOCK = 32
@@ -30,8 +30,8 @@ DIVISIONS = {4: 63.0, 8: 32000.0}
 class Config:
     m: int = 0  # parts; 0: a quarter of the dimensions
     bits: Literal[4, 8] = 4
-    sample: int = 20_000  # tokens that train it
-    images: tuple[int, ...] = ()  # rows of the images that they are drawn from; none: all
+    sample: int = 20_000  # training tokens
+    images: tuple[int, ...] = ()  # rows of the images to draw them from; empty: all
     rounds: int = 15
     seed: int = 0
 
@@ -40,7 +40,7 @@ def begin(plan: Plan, config: Config) -> "PqFiller":
     m = config.m or max(plan.d // 4, 1)
     if not 0 < m <= MOST_PARTS or plan.d % m:
         raise InputError(
-            "tokens cannot be cut into that many parts",
+            "tokens cannot be split into that many parts",
             expected=f"one of {', '.join(str(n) for n in range(1, min(plan.d, MOST_PARTS) + 1) if plan.d % n == 0)}",
             actual=f"m = {m} for {plan.d} dimensions",
             fix="set m to one of these",
@@ -56,12 +56,12 @@ class PqFiller:
 
     def fill(self, rows: Rows, tokens: FloatArray) -> None:
         m, offsets = len(self._centroids), self._plan.offsets
-        codes = [kmeans.assign(cut(tokens, part, m), self._centroids[part]) for part in range(m)]
+        codes = [kmeans.assign(take_part(tokens, part, m), self._centroids[part]) for part in range(m)]
         self._codes[rows] = np.stack(codes, axis=1)
         coded = np.concatenate([self._centroids[part][codes[part]] for part in range(m)], axis=1)
-        raise_longest(self._errors, offsets, rows, np.linalg.norm(tokens - coded, axis=1))
+        update_largest(self._errors, offsets, rows, np.linalg.norm(tokens - coded, axis=1))
         lengths = np.maximum(np.linalg.norm(tokens, axis=1), np.linalg.norm(coded, axis=1))
-        raise_longest(self._lengths, offsets, rows, lengths)
+        update_largest(self._lengths, offsets, rows, lengths)
 
     def finish(self) -> "Pq":
         offsets = self._plan.offsets
@@ -77,11 +77,11 @@ def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Pq"
 
 @dataclass(frozen=True)
 class Pq:
-    codes: NDArray[np.uint8]  # 8 bits: [n, m]; 4 bits: [blocks, m up to a multiple of 4, 16]
+    codes: NDArray[np.uint8]  # 8 bits: [n, m]; 4 bits: [blocks, m padded to a multiple of 4, 16]
     bounds: NDArray[np.int64]  # [N + 1] offsets into codes
     centroids: FloatArray  # [m, 2^bits, d / m]
     errors: FloatArray  # [N] the largest |x - its centroids| in the image
-    lengths: FloatArray  # [N] of the longest token
+    lengths: FloatArray  # [N] length of the longest token
     offsets: NDArray[np.int64]
     kind: ClassVar[str] = "pq"
 
@@ -108,7 +108,7 @@ class Pq:
         return {name: getattr(self, name) for name in ("codes", "bounds", "centroids", "errors", "lengths")}
 
     def make_tables(self, query: FloatArray) -> tuple[NDArray[Any], FloatArray, FloatArray, FloatArray]:
-        """Integers [Kq, m, 2^bits]; per query token: their step, what to add, and the most that rounding changes."""
+        """Integers [Kq, m, 2^bits]; per query token: their step, the constant to add, the largest rounding error."""
         m, _, width = self.centroids.shape
         exact = np.einsum("qmw,mcw->qmc", query.reshape(len(query), m, width), self.centroids, optimize=True)
         low, high = exact.min(axis=2), exact.max(axis=2)
@@ -124,12 +124,12 @@ class Pq:
 
 
 def draw_sample(plan: Plan, config: Config) -> FloatArray:
-    """At most `sample` tokens, of the images that may train, in the order of the file."""
+    """At most `sample` tokens of the training images, in their stored order."""
     offsets, allowed = plan.offsets, np.arange(plan.tokens)
     if config.images:
         if min(config.images) < 0 or max(config.images) >= len(offsets) - 1:
             raise InputError(
-                "there is no such image to train with",
+                "a training image does not exist",
                 expected=f"rows from 0 to {len(offsets) - 2}",
                 actual=f"{min(config.images)} to {max(config.images)}",
                 fix="correct the setting images",
@@ -138,8 +138,8 @@ def draw_sample(plan: Plan, config: Config) -> FloatArray:
     chosen = np.random.default_rng(config.seed).permutation(len(allowed))[: config.sample]
     if len(chosen) < 2**config.bits:
         raise InputError(
-            "there are too few tokens to train with",
-            expected=f"at least {2**config.bits}, one a centroid",
+            "there are too few training tokens",
+            expected=f"at least {2**config.bits}, one per centroid",
             actual=str(len(chosen)),
             fix="train with more images, use bits=4, or use kind='int8'",
         )
@@ -147,12 +147,14 @@ def draw_sample(plan: Plan, config: Config) -> FloatArray:
 
 
 def train(sample: FloatArray, m: int, config: Config) -> FloatArray:
-    """Centroids [m, 2^bits, d / m], those of each part by themselves."""
+    """Centroids [m, 2^bits, d / m], learnt separately for each part."""
     random = np.random.default_rng(config.seed)
-    return np.stack([kmeans.lloyd(cut(sample, part, m), 2**config.bits, config.rounds, random) for part in range(m)])
+    return np.stack(
+        [kmeans.lloyd(take_part(sample, part, m), 2**config.bits, config.rounds, random) for part in range(m)]
+    )
 
 
-def cut(rows: FloatArray, part: int, m: int) -> FloatArray:
+def take_part(rows: FloatArray, part: int, m: int) -> FloatArray:
     width = rows.shape[1] // m
     return np.ascontiguousarray(rows[:, part * width : (part + 1) * width])
 
@@ -160,7 +162,7 @@ def cut(rows: FloatArray, part: int, m: int) -> FloatArray:
 def fill_blocks(
     codes: NDArray[np.uint8], offsets: NDArray[np.int64], allocate: Allocate = in_memory
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Codes [n, m] → [blocks, m up to a multiple of 4, 16] and the images' offsets [N + 1] in blocks."""
+    """Codes [n, m] → [blocks, m padded to a multiple of 4, 16], and the images' offsets [N + 1] in blocks."""
     counts = -(-np.diff(offsets) // BLOCK)
     bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     owners = np.repeat(np.arange(len(counts)), counts)

@@ -1,11 +1,11 @@
 /* MaxSim over 4-bit product codes: a table of 16 entries fits a register, and one shuffle looks up 32 tokens.
  *
- * Entries are 0..63, so that four of them add up in 8 bits. Sums of four then go to two 16-bit sums: `all` takes low
+ * Entries are 0..63, so that four of them add up in 8 bits. Sums of four then go to two 16-bit sums: `all` adds low
  * and high byte together, modulo 2^16, and `odd` the high byte alone; the low byte's sum is all - 256 × odd.
- * Two blocks share every table that is loaded. Blocks that are not full repeat one of their tokens: no maximum changes. */
+ * Two blocks share every loaded table. A block that is not full repeats one of its tokens, which changes no maximum. */
 #include "avx2.h"
 
-/* Halves of bytes → bytes: 32 tokens a register, one register a part. */
+/* Halves of bytes → bytes: 32 tokens per register, one register per part. */
 static void expand(const uint8_t *codes, size_t parts, __m256i *into)
 {
     const __m256i low_half = _mm256_set1_epi8(15);
@@ -21,7 +21,7 @@ INLINE __m256i load_table(const uint8_t *table)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
 }
 
-/* The largest of 32 sums, kept as 16 low bytes' and 16 high bytes' sums. */
+/* The largest of 32 sums, which are stored as the sums of 16 low bytes and 16 high bytes. */
 INLINE uint16_t largest(__m256i all, __m256i odd)
 {
     const __m256i even = _mm256_sub_epi16(all, _mm256_slli_epi16(odd, 8));
@@ -60,13 +60,13 @@ static void score_blocks(const uint8_t *tables, const TableQuery *query, __m256i
     }
 }
 
-/* Blocks come in one stream, whichever image they belong to; an image is done when its last block has been seen. */
+/* Blocks come in one stream across images; an image is done after its last block. */
 typedef struct {
     const Images *images;
     int64_t number, block; /* the next block to take */
 } Stream;
 
-/* Image number of the next block that there is, or the end of the list. Images without blocks are passed over. */
+/* Image number of the next block, or the end of the list. It skips images without blocks. */
 static int64_t take(Stream *stream, int64_t *block)
 {
     while (stream->number < stream->images->end) {

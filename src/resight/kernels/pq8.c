@@ -1,10 +1,10 @@
-/* MaxSim over 8-bit product codes: lane = query token, so that one load brings a table entry for 16 of them.
+/* MaxSim over 8-bit product codes: lane = query token, so that one load fetches a table entry for 16 of them.
  *
- * Tables of a panel are parts × 256 × 32 bytes, too many for two panels in the second-level cache at once. So a panel
- * meets a run of images before the next panel does. The caller scales entries so that sums fit 16 bits. */
+ * The tables of a panel take parts × 256 × 32 bytes; those of two panels do not fit the second-level cache. So each
+ * panel scores a run of images before the next panel does. The caller scales entries so that sums fit 16 bits. */
 #include "avx2.h"
 
-#define RUN 32 /* images a panel meets in a row */
+#define RUN 32 /* images per turn of a panel */
 
 INLINE __m256i load_entry(const int16_t *table, size_t part, uint8_t code)
 {

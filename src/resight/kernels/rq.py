@@ -1,12 +1,12 @@
-"""Residual quantisation: a token is the sum of one centroid from each of m books, and is kept as their m numbers.
+"""Residual quantisation: a token is the sum of one centroid from each of m books, stored as their m numbers.
 
-    x ≈ c_1[n_1] + … + c_m[n_m]        book j is learnt from what books 1 to j - 1 leave over
+    x ≈ c_1[n_1] + … + c_m[n_m]        book j is learnt from the residuals of books 1 to j - 1
     ⟨q, x⟩ ≈ t_1[n_1] + … + t_m[n_m]    t_j[n] = ⟨q, c_j[n]⟩, a table of 256 entries for each query token and book
 
-m bytes a token, 96 for an image of 32 tokens at m = 3: rough scores of a million images take tens of milliseconds, and
-choose what finer codes then compare. Unlike product codes, each number speaks about the whole token, so that a few of
-them are enough; and a table entry is one byte, so that one instruction looks up 32 query tokens at once. Entries are
-rounded to one step for all tables, in which no sum exceeds 255. Y. Chen, T. Guan, C. Wang, Approximate nearest
+A token takes m bytes, an image of 32 tokens 96 at m = 3. Rough scores of a million images take tens of milliseconds;
+they choose the images that finer codes then compare. Unlike in product codes, each number describes the whole token, so
+a few suffice; and a table entry is one byte, so one instruction looks up 32 query tokens at once. All tables share one
+rounding step, chosen so that no sum exceeds 255. Y. Chen, T. Guan, C. Wang, Approximate nearest
 neighbor search by residual vector quantization, 2010; centroids as a first pass of late interaction are those of
 K. Santhanam et al., PLAID, 2022.
 """
@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 
 from resight import kmeans
 from resight.kernels import dispatch
-from resight.kernels.codec import Plan, Rows, bound_by_tables, raise_longest
+from resight.kernels.codec import Plan, Rows, bound_by_tables, update_largest
 from resight.plugins import check_range
 from resight.types import FloatArray
 
-ENTRIES = 256  # of a book
+ENTRIES = 256  # centroids per book
 LARGEST_SUM = 255
 
 
 @dataclass(frozen=True)
 class Config:
-    m: int = 3  # books; up to three, their tables stay in the first-level cache beside the codes
-    sample: int = 65_536  # tokens that train them
+    m: int = 3  # books; the tables of up to three stay in the first-level cache beside the codes
+    sample: int = 65_536  # training tokens
     rounds: int = 10
     seed: int = 0
 
@@ -53,9 +53,9 @@ class RqFiller:
     def fill(self, rows: Rows, tokens: FloatArray) -> None:
         numbers, rest = encode(tokens, self._centroids)
         self._numbers[rows] = numbers
-        raise_longest(self._errors, self._offsets, rows, np.linalg.norm(rest, axis=1))
+        update_largest(self._errors, self._offsets, rows, np.linalg.norm(rest, axis=1))
         lengths = np.maximum(np.linalg.norm(tokens, axis=1), np.linalg.norm(tokens - rest, axis=1))
-        raise_longest(self._lengths, self._offsets, rows, lengths)
+        update_largest(self._lengths, self._offsets, rows, lengths)
 
     def finish(self) -> "Rq":
         return Rq(self._numbers, self._centroids, self._errors, self._lengths, self._offsets)
@@ -70,7 +70,7 @@ class Rq:
     numbers: NDArray[np.uint8]  # [n, m]
     centroids: FloatArray  # [m, entries, d]
     errors: FloatArray  # [N] the largest |x - its centroids| in the image
-    lengths: FloatArray  # [N] of the longest token, or sum of its centroids
+    lengths: FloatArray  # [N] length of the longest token or sum of centroids
     offsets: NDArray[np.int64]
     kind: ClassVar[str] = "rq"
 
@@ -92,11 +92,11 @@ class Rq:
         return {name: getattr(self, name) for name in ("numbers", "centroids", "errors", "lengths")}
 
     def make_tables(self, query: FloatArray) -> tuple[NDArray[np.uint8], float, FloatArray, FloatArray]:
-        """Entries [Kq, m, entries], their step; per query token: what to add, and the most that rounding changes."""
+        """Entries [Kq, m, entries], their step; per query token: the constant to add, the largest rounding error."""
         books, entries, d = self.centroids.shape
         exact = (query @ self.centroids.reshape(-1, d).T).reshape(len(query), books, entries)
         low, high = exact.min(axis=2, keepdims=True), exact.max(axis=2, keepdims=True)
-        # Rounding adds at most half a step for each book.
+        # Rounding adds at most half a step per book.
         step = max(float((high - low).sum(axis=1).max()) / (LARGEST_SUM - books), 1e-37)
         integers = np.rint((exact - low) / np.float32(step))
         rounding = np.abs(exact - low - integers * np.float32(step)).max(axis=2).sum(axis=1)
@@ -104,7 +104,7 @@ class Rq:
 
 
 def train(sample: FloatArray, m: int, rounds: int, random: np.random.Generator) -> FloatArray:
-    """Books [m, entries, d], each learnt from what is left after those before it."""
+    """Books [m, entries, d], each learnt from the residuals of those before it."""
     books, rest = [], sample
     for _ in range(m):
         books.append(kmeans.lloyd(rest, min(ENTRIES, len(rest)), rounds, random))
@@ -113,7 +113,7 @@ def train(sample: FloatArray, m: int, rounds: int, random: np.random.Generator) 
 
 
 def encode(tokens: FloatArray, centroids: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
-    """Numbers [n, m], and what all books leave over [n, d]."""
+    """Numbers [n, m], and the final residuals [n, d]."""
     numbers, rest = np.empty((len(tokens), len(centroids)), np.uint8), tokens
     for part, book in enumerate(centroids):
         numbers[:, part] = kmeans.assign(rest, book)

@@ -1,5 +1,5 @@
 /* MaxSim for a few query tokens over fp32 tokens: lane = dimension. With one or two query tokens, panels of 16 lanes
- * would be mostly empty, and the work is bound by memory anyway: this is the scan of one vector an image. */
+ * would be mostly empty, and memory limits the speed anyway: this kernel scans one vector per image. */
 #include "avx2.h"
 
 /* Four sums in flight hide the latency of an addition. */
@@ -18,7 +18,7 @@ static float dot(const float *a, const float *b, size_t d)
     return total;
 }
 
-/* A shortlist jumps about, and one vector is too short for the processor to see the pattern: ask a few images ahead. */
+/* The images of a shortlist lie far apart, and the processor cannot predict such short reads: prefetch a few ahead. */
 static void fetch_later(const Images *images, int64_t number, const float *tokens, size_t d)
 {
     if (images->rows == NULL || number + 8 >= images->end)

@@ -1,30 +1,30 @@
 /* MaxSim for a few query tokens over 8-bit tokens: lane = dimension, four tokens at a time, bound by memory.
  *
- * Sums run modulo 2^16 as in maxsim_int8. Here a 16-bit lane sees the dimensions 2j and 2j + 1 modulo 32, a part of the
- * half that a lane sees there, so the same check by Cauchy-Schwarz covers both; the caller may also check these parts
- * by themselves, which allows longer vectors.
+ * Sums run modulo 2^16 as in maxsim_int8. Here a 16-bit lane adds the dimensions 2j and 2j + 1 modulo 32, a part of the
+ * half that a lane adds there, so the same check by Cauchy-Schwarz covers both; the caller may also check these parts
+ * themselves, which allows longer vectors.
  *
- * The four tokens come from four places far apart. A core follows several streams and asks memory ahead of time for
- * each: four of them bring a quarter more bytes a second than one, and prefetches of ours would only be in the way. */
+ * The four tokens come from four streams far apart. A core prefetches several streams by itself: four of them bring a
+ * quarter more bytes per second than one, and explicit prefetches would only disturb it. */
 #include "avx2.h"
 
-/* Tokens that are summed up before they become scores. Their sums stay in the second-level cache, and the streams, a
- * quarter of this apart, do not start at the same place of a page (as 16,384 would), where they would compete. */
-#ifndef SEGMENT /* tests take a small one */
+/* Tokens to sum before the sums become scores. The sums stay in the second-level cache. The streams, a quarter of this
+ * apart, start at different offsets within a page; with 16,384 they would share one and compete. */
+#ifndef SEGMENT /* tests set a small one */
 #define SEGMENT 16400
 #endif
 
 typedef struct {
     const int8_t *values; /* [width], zeros beyond d */
-    __m256i start;        /* minus 128 × the sum of each lane, modulo 2^16: takes back what the database has added */
+    __m256i start;        /* minus 128 × the sum of each lane, modulo 2^16: removes the 128 added to database values */
     float step, weight;
 } ScanQuery;
 
-/* Images `from` up to `to`, and their tokens: a stretch of the array, or a list. */
+/* Images `from` up to `to`, and their tokens: a range of the array, or a list. */
 typedef struct {
     int64_t from, to, first, count;
     int64_t *listed; /* [count], or NULL: first, first + 1, … */
-    int32_t *sums;   /* [queries, count up to a multiple of 4] */
+    int32_t *sums;   /* [queries, count rounded up to a multiple of 4] */
     float *values;   /* [count] */
     uint8_t *room;   /* [4, width], zeros beyond d */
 } Segment;
@@ -40,7 +40,7 @@ static ScanQuery arrange(const int8_t *values, float step, float weight, size_t 
     return query;
 }
 
-/* Four sums of 32 bits. Each row is read `width` bytes wide: what lies beyond d meets zeros. */
+/* Four sums of 32 bits. Reads `width` bytes of each row: the query is zero beyond d. */
 INLINE __m128i dot_four(const ScanQuery *query, const uint8_t *const row[4], size_t width)
 {
     __m256i sum[4];
@@ -59,8 +59,8 @@ INLINE __m128i dot_four(const ScanQuery *query, const uint8_t *const row[4], siz
     return _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
 }
 
-/* The streams are as long as each other; beyond the last token, the last one is summed up again.
- * A token at the end of the array is copied before it is read `width` bytes wide, since nothing lies behind it. */
+/* All streams have the same length; beyond the last token, the loop sums the last one again.
+ * It copies a token at the end of the array before it reads `width` bytes, because the array ends there. */
 static void sum_tokens(const Segment *segment, const ScanQuery *queries, int64_t count, const ByteTokens *tokens,
                        size_t d, size_t width)
 {
@@ -107,7 +107,7 @@ static int have_one_each(const Images *images, const Segment *segment)
     return !images->rows && !other;
 }
 
-/* Adds weight × the best of each image's values to its score. One token an image is common, and worth a plain loop. */
+/* Adds weight × the best of each image's values to its score. One token per image is common and gets a plain loop. */
 static void add_best(const Segment *segment, const Images *images, float weight, float *out)
 {
     if (have_one_each(images, segment)) {
@@ -135,7 +135,7 @@ static int64_t count_tokens(const Images *images, int64_t from, int64_t to)
     return tokens;
 }
 
-/* As many images as have at most SEGMENT tokens together, or one that has more by itself. */
+/* As many images as have at most SEGMENT tokens together, or a single image with more. */
 static void open_segment(Segment *segment, const Images *images, int64_t from)
 {
     int64_t to = images->end - from < SEGMENT ? images->end : from + SEGMENT;

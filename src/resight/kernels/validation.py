@@ -1,7 +1,7 @@
 """Input validation for the kernels.
 
-They take tokens [n, d] float32 or float16, offsets [N + 1] with image i = rows offsets[i]:offsets[i + 1], and a query
-[Kq, d]. Images without tokens are allowed. NaN, infinity and zero vectors are refused: their dot products mean nothing.
+The kernels take tokens [n, d] float32 or float16, offsets [N + 1] with image i = rows offsets[i]:offsets[i + 1], and a
+query [Kq, d]. Images may have no tokens. NaN, infinity and zero vectors are refused: their dot products mean nothing.
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ def validate_query(query: ArrayLike, d: int) -> FloatArray:
             "the query does not fit the tokens",
             expected=f"at least one token of {d} dimensions",
             actual=f"{len(rows)} tokens of {rows.shape[1]} dimensions",
-            fix="describe the query with the encoder that described the images",
+            fix="encode the query with the encoder of the images",
         )
     reject_degenerate(rows, "query")
     return np.ascontiguousarray(rows, np.float32)
@@ -93,7 +93,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
             f"the {what} have different lengths",
             expected="rows of one length",
             actual=str(error),
-            fix="encode them alike",
+            fix="encode all of them with one encoder",
         ) from error
 
 
@@ -105,7 +105,7 @@ def reject_degenerate(rows: NDArray[Any], what: str) -> None:
         if useless.any():
             row = int(np.argmax(useless))
             raise InputError(
-                f"the {what} hold a vector that cannot be compared",
+                f"the {what} contain a vector that cannot be compared",
                 expected=f"finite values, the largest of each row between {SMALLEST:g} and {LARGEST:g}",
                 actual=f"row {start + row}, largest value {largest[row]:g}",
                 fix="leave out empty and damaged vectors, and normalise the rest",

@@ -5,9 +5,9 @@
         writer.write(rows, tokens)         # numbers [n] and float32 [n, d]
     writer.finish()
 
-With keep="none" the writer makes no float32 copy anywhere. Codes go to disk as the work goes on, so that memory holds a
-few hundred megabytes however many tokens come. `draw` returns the tokens of given numbers: a sample that a kind learns
-from before the first token is coded.
+With keep="none" the writer makes no float32 copy. It writes codes to disk as tokens arrive, so that it needs a few
+hundred megabytes of memory however many tokens there are. `draw` returns the tokens of given numbers: the sample that a
+kind learns from before it codes the first token.
 """
 
 import shutil
@@ -26,7 +26,7 @@ from resight.kernels.pack_files import save
 from resight.kernels.validation import reject_degenerate, validate_matrix
 from resight.types import FloatArray
 
-WAITING = 1 << 27  # bytes of float32 tokens after which the written pages are released
+RELEASE_BYTES = 1 << 27  # of float32 tokens, after which the writer releases its pages
 
 
 class PackWriter:
@@ -53,7 +53,7 @@ class PackWriter:
             kept = find_kind(keep)
             self._reference = kept.begin(Plan(offsets, d, draw, self._allocate), kept.Config())
             # Error bounds are relative to the tokens that exact answers use.
-            self._round = round_to_halves if keep == "fp16" else self._round
+            self._round = round_to_fp16 if keep == "fp16" else self._round
         plan = Plan(offsets, d, lambda rows: self._round(draw(rows)), self._allocate)
         self._codes: Filler = module.begin(plan, config)
 
@@ -67,7 +67,7 @@ class PackWriter:
                 self._reference.fill(rows[part], values)
             self._codes.fill(rows[part], self._round(values))
             self._waiting += values.nbytes
-            if self._waiting >= WAITING:
+            if self._waiting >= RELEASE_BYTES:
                 self._release()
 
     def finish(self) -> None:
@@ -89,5 +89,5 @@ class PackWriter:
         self._waiting = 0
 
 
-def round_to_halves(tokens: FloatArray) -> FloatArray:
-    return fp16.halve(tokens, slice(0, len(tokens))).astype(np.float32)
+def round_to_fp16(tokens: FloatArray) -> FloatArray:
+    return fp16.to_fp16(tokens, slice(0, len(tokens))).astype(np.float32)

@@ -269,7 +269,7 @@ def test_tokens_are_written_once_and_not_held_in_memory(
     part = make_tokens([64] * 64, dimensions=32)  # half a MiB; 17 of them are more than any sample
     written: list[int] = []
     monkeypatch.setattr(np, "save", lambda path, array, save=np.save: (written.append(array.nbytes), save(path, array)))
-    monkeypatch.setattr(pack_files, "LEAST", 0)  # small arrays would be read at the end
+    monkeypatch.setattr(pack_files, "SMALL_BYTES", 0)  # small arrays would be read at the end
 
     def measure(parts: int, folder: Path) -> int:
         folder.mkdir()
@@ -293,13 +293,13 @@ def test_tokens_are_written_once_and_not_held_in_memory(
 def test_a_list_of_images_is_read_from_a_map_whose_pages_are_asked_for_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
-    monkeypatch.setattr(pack_files, "LEAST", 0)  # small arrays would be read
+    monkeypatch.setattr(pack_files, "SMALL_BYTES", 0)  # small arrays would be read
     searcher = index.build("maxsim", kind=kind, keep="none").create(lambda: iter([make_tokens([4] * 20)]), tmp_path)
     asked: list[tuple[bool, list[int] | None]] = []
 
     def note(_module, tokens, _offsets, rows):
         asked.append((isinstance(tokens, np.memmap), None if rows is None else rows.tolist()))
 
-    monkeypatch.setattr(dispatch, "ask_pages", note)
+    monkeypatch.setattr(dispatch, "prefetch_pages", note)
     searcher.search(make_tokens([4], seed=1), 3, frozenset({"011", "004", "015"}))
     assert asked == [(True, [4, 11, 15])] * (3 if kind == "int8" else 1)  # codes, their steps and what to add

@@ -1,4 +1,4 @@
-"""The compiled kernels and their numpy twins: the same answers, also on input that was made to part them."""
+"""The compiled kernels and their numpy reference give the same answers, also on adversarial input."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from resight import kernels
 from resight.kernels import dispatch
-from resight.kernels import dispatch as threads
 
 KINDS: list[dict[str, Any]] = [
     {"kind": "fp32"},
@@ -34,7 +33,7 @@ def ask_both(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> tuple[
 
 
 def allow(packed: kernels.Packed, query: Any, tokens: Any) -> float:
-    """The stated bound between twins: rounding, in proportion to the vectors' lengths."""
+    """The stated bound between both: rounding, in proportion to the vectors' lengths."""
     lengths = np.linalg.norm(query, axis=1).mean() * np.linalg.norm(tokens, axis=1).max()
     return float((packed.codes.d + len(query) + 16) * 2.0**-24 * lengths * 4)
 
@@ -51,11 +50,11 @@ def test_random_ragged_pairs(seed: int, count: int, most: int) -> None:
     query = random.standard_normal((count, d)).astype(np.float32)
     packed = kernels.pack(tokens, offsets, **KINDS[seed % len(KINDS)], keep="none")
     with pytest.MonkeyPatch.context() as patch:
-        ours, twin = ask_both(patch, lambda: packed.scores(query))
+        ours, reference = ask_both(patch, lambda: packed.scores(query))
     filled = np.diff(offsets) > 0
     assert np.array_equal(np.isfinite(ours), filled)
-    assert np.array_equal(np.isfinite(twin), filled)
-    assert np.abs(ours[filled] - twin[filled]).max() <= allow(packed, query, tokens)
+    assert np.array_equal(np.isfinite(reference), filled)
+    assert np.abs(ours[filled] - reference[filled]).max() <= allow(packed, query, tokens)
 
 
 @compiled
@@ -67,8 +66,8 @@ def test_short_and_long_vectors(choice: dict[str, Any], size: float, monkeypatch
     tokens = (random.standard_normal((400, 48)) * size * scales).astype(np.float32)
     query = (random.standard_normal((21, 48)) / size).astype(np.float32)
     packed = kernels.pack(tokens, np.arange(0, 401, 10), **choice)
-    ours, twin = ask_both(monkeypatch, lambda: packed.scores(query))
-    assert np.abs(ours - twin).max() <= allow(packed, query, tokens)
+    ours, reference = ask_both(monkeypatch, lambda: packed.scores(query))
+    assert np.abs(ours - reference).max() <= allow(packed, query, tokens)
     assert (np.abs(ours - packed.exact_scores(query)) <= packed.errors(query)).all()
 
 
@@ -94,8 +93,8 @@ def test_sums_at_the_edge_of_16_bits(d: int, count: int, monkeypatch: pytest.Mon
     tokens = np.stack([row, -row] * 8).astype(np.float32)
     packed = kernels.pack(tokens, np.arange(17), kind="int8", accumulate="int16", rotate=False)
     query = np.repeat(row[None], count, axis=0).astype(np.float32)
-    ours, twin = ask_both(monkeypatch, lambda: packed.scores(query))
-    assert ours == pytest.approx(twin, rel=1e-6)
+    ours, reference = ask_both(monkeypatch, lambda: packed.scores(query))
+    assert ours == pytest.approx(reference, rel=1e-6)
     assert (np.abs(ours - [d / 2, -d / 2] * 8) <= packed.errors(query)).all()
     integers, _, way = packed.codes.quantise_query(query)  # type: ignore[attr-defined]
     assert way != "wide"
@@ -113,8 +112,8 @@ def test_a_pack_that_could_overflow_16_bits_is_added_in_32(monkeypatch: pytest.M
     integers, _, way = packed.codes.quantise_query(query)  # type: ignore[attr-defined]
     assert way == "wide"
     assert 127 * int(integers.astype(int).sum(axis=1).max()) > 32767 * 16
-    ours, twin = ask_both(monkeypatch, lambda: packed.scores(query))
-    assert np.array_equal(ours, twin)
+    ours, reference = ask_both(monkeypatch, lambda: packed.scores(query))
+    assert np.array_equal(ours, reference)
     assert ours == pytest.approx([512, 512], rel=1e-3)
 
 
@@ -126,8 +125,8 @@ def test_values_that_cancel(monkeypatch: pytest.MonkeyPatch) -> None:
     query = np.ones((6, 100), np.float32)
     for kind in ("fp32", "int8"):
         packed = kernels.pack(tokens, np.arange(0, 41, 4), kind=kind)
-        ours, twin = ask_both(monkeypatch, lambda: packed.scores(query))  # noqa: B023 - called at once
-        assert np.abs(ours - twin).max() <= allow(packed, query, tokens)
+        ours, reference = ask_both(monkeypatch, lambda: packed.scores(query))  # noqa: B023 - called at once
+        assert np.abs(ours - reference).max() <= allow(packed, query, tokens)
         assert np.abs(ours).max() <= packed.errors(query).max() + allow(packed, query, tokens)
 
 
@@ -137,7 +136,7 @@ def test_values_that_cancel(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_thread_and_two_give_identical_scores(
     choice: dict[str, Any], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "SMALL", 1)
+    monkeypatch.setattr(dispatch, "WORK_PER_THREAD", 1)
     random = np.random.default_rng(4)
     offsets = np.concatenate([[0], np.cumsum(random.integers(0, 40, 101))])
     tokens = random.standard_normal((offsets[-1], 36)).astype(np.float32)
@@ -152,10 +151,10 @@ def test_one_thread_and_two_give_identical_scores(
 
 def test_small_work_is_not_split_and_large_work_is() -> None:
     calls: list[tuple[int, int]] = []
-    threads.run_split(lambda begin, end: calls.append((begin, end)), 10, threads.SMALL, 2)
+    dispatch.run_split(lambda begin, end: calls.append((begin, end)), 10, dispatch.WORK_PER_THREAD, 2)
     assert calls == [(0, 10)]
     calls.clear()
-    threads.run_split(lambda begin, end: calls.append((begin, end)), 10, 2 * threads.SMALL, 2)
+    dispatch.run_split(lambda begin, end: calls.append((begin, end)), 10, 2 * dispatch.WORK_PER_THREAD, 2)
     assert sorted(calls) == [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6), (6, 7), (7, 8), (8, 10)]
 
 
@@ -164,7 +163,7 @@ def test_an_error_in_a_thread_comes_out() -> None:
         raise ValueError(f"{begin} to {end}")
 
     with pytest.raises(ValueError, match="0 to"):
-        threads.run_split(fail, 10, 10 * threads.SMALL, 2)
+        dispatch.run_split(fail, 10, 10 * dispatch.WORK_PER_THREAD, 2)
 
 
 def test_numpy_serves_when_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +188,7 @@ def test_a_scan_over_many_segments_gives_each_image_its_own_best(monkeypatch: py
     packed = kernels.pack(tokens, offsets, kind="int8", keep="none")
     rows = random.permutation(len(sizes))[:20_000]
     for listed in (None, rows):
-        ours, twin = ask_both(monkeypatch, lambda listed=listed: packed.scores(query, rows=listed))
+        ours, reference = ask_both(monkeypatch, lambda listed=listed: packed.scores(query, rows=listed))
         filled = (sizes if listed is None else sizes[listed]) > 0
         assert np.array_equal(np.isfinite(ours), filled)
-        assert np.abs(ours[filled] - twin[filled]).max() <= allow(packed, query, tokens)
+        assert np.abs(ours[filled] - reference[filled]).max() <= allow(packed, query, tokens)

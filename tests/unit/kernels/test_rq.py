@@ -62,7 +62,7 @@ def test_the_exact_answer_can_be_proven_with_residual_codes():
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 70])
-def test_the_compiled_kernel_and_its_twin_agree_on_every_image(monkeypatch: pytest.MonkeyPatch, count: int):
+def test_the_compiled_kernel_and_the_numpy_reference_agree_on_every_image(monkeypatch: pytest.MonkeyPatch, count: int):
     random = np.random.default_rng(count)
     offsets = np.concatenate([[0], np.cumsum(random.integers(0, 9, 700))])
     none = np.zeros(700, np.float32)
@@ -74,11 +74,11 @@ def test_the_compiled_kernel_and_its_twin_agree_on_every_image(monkeypatch: pyte
         ours = packed.scores(query), packed.scores(query, rows=[5, 3, 699])
         with monkeypatch.context() as patch:
             patch.setenv("RESIGHT_KERNELS", "numpy")
-            twin = packed.scores(query), packed.scores(query, rows=[5, 3, 699])
+            reference = packed.scores(query), packed.scores(query, rows=[5, 3, 699])
         filled = np.diff(offsets) > 0
         assert np.array_equal(np.isfinite(ours[0]), filled)
-        assert ours[0][filled] == pytest.approx(twin[0][filled], abs=1e-4)
-        assert ours[1] == pytest.approx(twin[1], abs=1e-4)
+        assert ours[0][filled] == pytest.approx(reference[0][filled], abs=1e-4)
+        assert ours[1] == pytest.approx(reference[1], abs=1e-4)
 
 
 def test_fewer_tokens_than_a_book_has_entries_are_each_their_own_centroid():

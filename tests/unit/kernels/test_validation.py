@@ -77,7 +77,7 @@ def test_kinds_and_settings_are_checked() -> None:
         kernels.pack(GOOD, [0, 6], kind="int8", dims=9)
     with pytest.raises(InputError, match="1, 2, 4, 8"):
         kernels.pack(GOOD, [0, 6], kind="pq", m=3)
-    with pytest.raises(InputError, match="too few tokens"):
+    with pytest.raises(InputError, match="too few training tokens"):
         kernels.pack(GOOD, [0, 6], kind="pq", m=2)
     with pytest.raises(InputError, match="half precision"):
         kernels.pack(GOOD * 1e6, [0, 6], kind="fp16")

@@ -45,7 +45,7 @@ def test_a_pack_written_in_portions_is_the_pack_made_at_once_byte_for_byte(tmp_p
 
 
 def test_what_was_written_is_let_go_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(writer, "WAITING", 100 * 24 * 4)
+    monkeypatch.setattr(writer, "RELEASE_BYTES", 100 * 24 * 4)
     monkeypatch.setattr(writer, "CHUNK", 50)
     gone: list[str] = []
     monkeypatch.setattr(writer, "release_pages", lambda array: gone.append(Path(array.filename).name))

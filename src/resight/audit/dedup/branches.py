@@ -1,4 +1,4 @@
-"""The branches of a recipe that an audit reads: visual words, key points, and other descriptions of a whole image."""
+"""The branches of a recipe that an audit reads: visual words, key points, and dense descriptors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def choose_branches(recipe: Recipe) -> Branches:
 def require_same_spaces(one: Collection, other: Collection) -> None:
     if one.metadata.spaces != other.metadata.spaces:
         raise SpaceMismatch(
-            f"{one.path} and {other.path} hold descriptors of two kinds",
+            f"{one.path} and {other.path} hold descriptors of different recipes",
             expected=" | ".join(one.metadata.spaces),
             actual=" | ".join(other.metadata.spaces),
             fix="index one of them again, with the preset or recipe of the other",
@@ -71,14 +71,14 @@ def split_local(rows: Descriptors) -> Iterator[LocalFeatures]:
 
 
 def split_images(rows: Descriptors) -> Iterator[tuple[str, slice]]:
-    """Each image with its rows."""
+    """Each image id with the slice of its rows."""
     limits = np.searchsorted(rows.owners, np.arange(len(rows.ids) + 1))
     for image, name in enumerate(rows.ids):
         yield name, slice(int(limits[image]), int(limits[image + 1]))
 
 
 def pool(source: Rows, branch: int, ids: Sequence[str]) -> FloatArray:
-    """One vector per image: the mean of its rows at unit length, [n, D]; zeros if it has none."""
+    """One vector per image [n, D]: the mean of its rows at unit length; zeros without rows."""
     parts = [pool_rows(rows) for rows in source.descriptors(branch, ids)]
     return np.concatenate(parts) if parts else np.zeros((0, 1), np.float32)
 

@@ -4,12 +4,12 @@
     dense       nearest neighbours by the mean of the stored rows, if a recipe has other rows
     shades      pictures whose coarse shades agree in one of the eight orientations of a square
 
-In: two sides, which may be the same. Out: pairs of rows, each once. Nothing is encoded again, and memory grows with the
-number of images.
+In: two sides, which may be the same. Out: pairs of rows, each once. The search reads stored rows only, and its memory
+grows with the number of images.
 
-Buckets of words (locality-sensitive hashing): an inverted file of words alone is too coarse to query 200,000 times, as
-every image is in hundreds of long lists. Here a key is a word and BITS bits of the code that an image has for it, so
-lists are 2^BITS times shorter. The score is the number of keys that two images share beyond chance. Copies of paintings
+Buckets of words (locality-sensitive hashing): an inverted file of words alone is too slow for 200,000 queries, because
+every image is in hundreds of long lists. Here a key is a word and BITS bits of the image's code for it, so lists are
+2^BITS times shorter. The score is the number of keys that two images share beyond chance. Copies of paintings
 share 184 of 587 (cropped), 82 of 750 (turned by 45°) or 65 of 823 (JPEG of quality 20) in the median; among a thousand
 unrelated images the nearest shares 5. On disk: one int32 per word of each image, mapped.
 """
@@ -26,6 +26,7 @@ from resight.audit.dedup import dct_signature
 from resight.audit.dedup.branches import Branches, build_descriptor, describe_words, pool, split_images, split_local
 from resight.audit.dedup.dct_signature import mirror_features
 from resight.audit.dedup.grey_thumbnails import Side
+from resight.kernels.numpy_reference import join_ranges
 from resight.types import Descriptors, FloatArray, IntArray
 from resight.vectors import l2_normalise_exact
 
@@ -62,11 +63,11 @@ class WordBuckets:
     count: int  # images
 
     def count_shared(self, words: NDArray[np.int32], codes: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """[count]: the number of keys that each image shares with a query."""
+        """The number of keys that each image shares with a query [count]."""
         keys = make_keys(words, codes)
         keys = keys[keys < len(self.starts) - 1]
         lengths = self.starts[keys + 1] - self.starts[keys]
-        slots = np.arange(lengths.sum()) + np.repeat(self.starts[keys] - np.cumsum(lengths) + lengths, lengths)
+        slots = join_ranges(self.starts[keys], lengths)
         return np.bincount(self.images[slots], minlength=self.count).astype(np.int32)
 
 
@@ -110,7 +111,7 @@ def _add(first: IntArray, second: IntArray) -> IntArray:
     return total
 
 
-MANY = 12  # images that may be true partners and do not count towards chance
+MANY = 12  # the best images, which may be true partners, do not count towards chance
 Progress = Callable[[int, int], None]
 Found = Iterator[tuple[int, NDArray[np.int64]]]  # row of the first side, rows of the second
 
@@ -130,7 +131,7 @@ class Depth:
 @dataclass(frozen=True)
 class Candidates:
     rows: NDArray[np.int32]  # [n, 2] rows of the first and the second side; within one side, the smaller first
-    mirrored: NDArray[np.bool_]  # [n] whether the pair is to be verified mirrored
+    mirrored: NDArray[np.bool_]  # [n] whether to verify the pair mirrored
 
 
 def find_candidates(
@@ -168,7 +169,7 @@ def _compare_shades(one: Side, two: Side, depth: Depth) -> Iterator[tuple[bool, 
 
 def _compare_means(one: Side, two: Side, branch: int, depth: Depth) -> NDArray[np.int64]:
     queries, rows = pool(one.source, branch, one.ids), pool(two.source, branch, two.ids)
-    usual = rows.mean(axis=0)  # common to all images, so not informative
+    usual = rows.mean(axis=0)  # common to all images, so uninformative
     queries, rows = (
         l2_normalise_exact(vectors - usual, floor=1e-6) * np.asarray(vectors.any(axis=1))[:, None]
         for vectors in (queries, rows)
@@ -180,7 +181,7 @@ def _compare_means(one: Side, two: Side, branch: int, depth: Depth) -> NDArray[n
 def _share_words(
     one: Side, buckets: WordBuckets, branch: int, most: int, itself: bool, progress: Progress | None
 ) -> Found:
-    """`itself`: the buckets are those of the same side."""
+    """Images that share words. `itself`: the buckets hold the same side."""
     done = 0
     for rows in one.source.descriptors(branch, one.ids):
         for _, part in split_images(rows):

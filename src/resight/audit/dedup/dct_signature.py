@@ -1,8 +1,8 @@
 """Signatures of pictures in all eight orientations of a square, and SIFT features of a mirrored picture.
 
-A signature holds the 8 × 8 lowest frequencies of the cosine transform of a thumbnail without the mean, at unit length:
-the product of two is the correlation of the blurred pictures. Mirroring flips signs of frequencies, and a turn by 90°
-also swaps rows and columns, so the other seven orientations need no second transform.
+A signature holds the 8 × 8 lowest frequencies of the cosine transform of a thumbnail, without the mean, at unit length:
+the dot product of two signatures is the correlation of the blurred pictures. Mirroring flips signs of frequencies, and
+a turn by 90° also swaps rows and columns, so the other seven orientations need no second transform.
 
 Mirrored left to right, a SIFT key point at x with angle θ moves to W - 1 - x with angle 180° - θ. Its histogram, 4 × 4
 cells of 8 directions in the frame of θ, has its rows of cells in reverse order, and direction o becomes -o. Measured on
@@ -38,7 +38,7 @@ SIGNS = (-1.0) ** np.arange(FREQUENCIES)
 
 
 def describe(grey: Pictures) -> FloatArray:
-    """n thumbnails [side, side] → [n, 64]; zeros for a picture of one shade."""
+    """n thumbnails [side, side] → signatures [n, 64]; zeros for a picture of one shade."""
     vectors = np.zeros((len(grey), FREQUENCIES * FREQUENCIES), np.float32)
     for row, picture in enumerate(grey):
         small = cv2.resize(picture, (REDUCED, REDUCED), interpolation=cv2.INTER_AREA).astype(np.float32)

@@ -1,6 +1,6 @@
 """A page that shows the groups of a dedup run: the image to keep first, then its duplicates with kind and probability.
 
-In: a Report and its collections. Out: self-contained HTML. Long lists are cut, and the page says where.
+In: a Report and its collections. Out: self-contained HTML. The page shortens long lists and counts the hidden entries.
 """
 
 import base64

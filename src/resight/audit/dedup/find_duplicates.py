@@ -2,8 +2,8 @@
 
     exact copies aside → thumbnails → candidates → verify → judge → choose → groups → pairs
 
-Nothing is compared all with all. Memory grows with the number of images; thumbnails and lists are mapped from the
-folder `work`. Verification, the slow part, resumes where it stopped if `work` is the same.
+The search never compares all with all. Memory grows with the number of images; thumbnails and lists are mapped from the
+folder `work`. Verification, the slow part, resumes if it was interrupted and `work` is the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -51,7 +51,7 @@ class Prepared:
 
 def prepare(collection: Collection, file: Path, progress: Count | None) -> Prepared:
     """Set exact copies aside, first of files and then of pixels; write thumbnails of the rest to `file`."""
-    view = collection.view()  # later writes do not take part
+    view = collection.view()  # a snapshot: later writes do not change it
     records = list(view.records())
     files = collapse(records, lambda record: record.sha256)
     thumbnails = make_thumbnails(files.kept, file, progress)
@@ -81,7 +81,7 @@ class Settings:
     least: float = 0.5  # probability from which a pair is listed
     false_alarms: float | None = None  # largest expected share of wrong pairs, exact copies aside
     depth: Depth = field(default_factory=Depth)
-    correct: Correct | None = None  # applied to every probability, as votes suggest
+    correct: Correct | None = None  # corrects every probability, as learnt from votes
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Report:
     candidates: int  # pairs that were verified
     expected_wrong: float  # number of wrong pairs among those listed, by their probabilities
     blank: int  # blank images, for which only exact copies are found
-    skipped: tuple[Skipped, ...]  # missing or broken files: only their stored rows took part
+    skipped: tuple[Skipped, ...]  # missing or broken files, compared by their stored rows only
 
     @property
     def doubtful(self) -> int:
@@ -171,10 +171,10 @@ def _list_within(one: Prepared, judged: Mapping[RowPair, Judged], branches: Bran
     cut = settings.least
     if rate is not None:
         chosen = choose(chosen, settings.kinds, find_cut((found.probability for found in chosen.values()), rate))
-        cut = max(cut, 1 - rate)  # later members must not raise the share of wrong ones
+        cut = max(cut, 1 - rate)  # members that join later must not raise the share of wrong pairs
 
     def check(a: int, b: int) -> Link | None:
-        """Verify two images that were not candidates, since an image has few of them."""
+        """Verify two images that were not candidates: an image has only a few."""
         known = chosen.get((a, b)) or chosen.get((b, a))
         if known is not None or branches.local is None:
             return known.link() if known else None

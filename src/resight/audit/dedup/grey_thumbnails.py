@@ -1,8 +1,9 @@
-"""One collection as a duplicate search sees it: every image as 96 × 96 grey pixels, from one pass over the files.
+"""Thumbnails for a duplicate search: every image as 96 × 96 grey pixels, from one pass over the files.
 
 In: records. Out: Thumbnails, mapped from a file, so that 200,000 of them (1.8 GB) need no memory. They find mirrored
 and rotated copies (dct_signature.py), and show whether two pictures agree when aligned (verify.py). `digests` identify
-equal pixels in different files: of the decoded picture, reduced if it is large. `Side` adds the source of stored rows.
+equal pixels in different files: they are hashes of the decoded picture, reduced if it is large. `Side` adds the source
+of stored rows.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ from resight.types import Box, Skipped
 SIDE = 96
 DECODED = 512  # longest side of a decoded picture
 FLAT = 2.0  # standard deviation of grey values below which a picture is blank
-AT_ONCE = 64
+BATCH = 64  # images between two reports of progress
 
 Count = Callable[[int, int], None]
 
@@ -76,12 +77,12 @@ class Thumbnails:
 
 
 def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Count | None = None) -> Thumbnails:
-    """Overwrite `file`; two pictures are decoded at a time."""
+    """Write thumbnails to `file`, replacing it; two threads decode."""
     grey = np.lib.format.open_memmap(file, "w+", np.uint8, (len(records), SIDE, SIDE))
     digests, flat, skipped = [], np.ones(len(records), np.bool_), []
     with ThreadPoolExecutor(2) as pool:
-        for start in range(0, len(records), AT_ONCE):
-            for row, made in enumerate(pool.map(_make, records[start : start + AT_ONCE]), start=start):
+        for start in range(0, len(records), BATCH):
+            for row, made in enumerate(pool.map(_make, records[start : start + BATCH]), start=start):
                 if isinstance(made, Skipped):
                     skipped.append(made)
                     digests.append("")
@@ -119,7 +120,7 @@ def _make(record: ImageRecord) -> tuple[NDArray[np.uint8], str] | Skipped:
 class Side:
     source: Rows
     ids: tuple[str, ...]
-    outlines: tuple[Box, ...]  # the part of the picture that the image is: all of it, or a box
+    outlines: tuple[Box, ...]  # the part of the picture that the image shows: all of it, or a box
     thumbnails: Thumbnails
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ checked against the centre (`check`) before it joins.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from resight.boxes import area, intersect
 from resight.store import ImageRecord
 from resight.types import Box
 
@@ -28,12 +29,12 @@ def keeper_rank(record: ImageRecord) -> tuple[float, float, float, str]:
 
 @dataclass(frozen=True)
 class Collapsed:
-    kept: tuple[ImageRecord, ...]  # in the order in which they came
+    kept: tuple[ImageRecord, ...]  # in the given order
     copies: Mapping[str, tuple[str, ...]]  # id of a kept one → ids of its copies
 
 
 def collapse(records: Sequence[ImageRecord], key: Callable[[ImageRecord], str]) -> Collapsed:
-    """An image with an empty key has no copies. A region of a picture is a copy only of the same region."""
+    """Keep one image per key. An image with an empty key has no copies; a region is a copy of the same region only."""
     members: dict[tuple[str, object], list[ImageRecord]] = {}
     for record in records:
         members.setdefault((key(record) or f"only {record.id}", record.ref.box), []).append(record)
@@ -88,8 +89,8 @@ class _Star:
 
     def admit(self, link: Link) -> bool:
         region = link.region_in(self.centre)
-        common = _intersect(self.core, region)
-        if _area(common) < COMMON * min(_area(self.core), _area(region)):
+        common = intersect(self.core, region)
+        if area(common) < COMMON * min(area(self.core), area(region)):
             return False
         self.core = common
         self.members.add(link.other(self.centre))
@@ -129,25 +130,18 @@ def _build_stars(order: Sequence[int], around: Mapping[int, list[Link]]) -> dict
 def _attach_singles(
     order: Sequence[int], around: Mapping[int, list[Link]], stars: dict[int, _Star], check: Check
 ) -> None:
-    """Let single images join a neighbour's group if its centre matches them, too. Changes `stars`."""
+    """Let single images join a neighbour's group if its centre matches them too. Changes `stars`."""
     for node in order:
         if node not in stars or stars[node].centre != node or stars[node].members:
             continue
         tried = {node}
         for link in sorted(around[node], key=lambda link: -link.probability):
             goal = stars.get(link.other(node))
-            if goal is None or goal.centre in tried or goal.centre == link.other(node):  # the last: refused before
+            # A neighbour that is a centre itself has refused the image before.
+            if goal is None or goal.centre in tried or goal.centre == link.other(node):
                 continue
             tried.add(goal.centre)
             found = check(node, goal.centre)
             if found is not None and goal.admit(found):
                 stars[node] = goal
                 break
-
-
-def _intersect(one: Box, other: Box) -> Box:
-    return max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])
-
-
-def _area(box: Box) -> float:
-    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)

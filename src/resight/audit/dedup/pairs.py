@@ -6,7 +6,7 @@ photographs of two Python packages, changed in known ways. A near copy is the sa
 or cropped (no perspective), one of the two nearly covered by the other, and most windows in agreement. Everything else
 is the same instance in another picture.
 
-A pair that is not listed takes no part in groups either: a group's keeper is named by a listed pair. Exact copies are
+A pair that is not listed joins no group either, so that a listed pair names every group's keeper. Exact copies are
 certain and bypass the choice. Columns of pairs.csv: a, b (ids), kind, probability, group, keep. A pair whose two images
 are not in one group has neither group nor keep.
 """
@@ -35,10 +35,10 @@ COLUMNS = ("a", "b", "kind", "probability", "group", "keep")
 class Pair:
     a: str
     b: str
-    kind: Kind  # copy: the same bytes or pixels; near_copy: the same picture, changed; same: the same thing, other view
-    probability: float  # that both show the very same thing
+    kind: Kind  # copy: same bytes or pixels; near_copy: same picture, changed; same: same instance, other view
+    probability: float  # that both show the same instance
     group: int | None = None
-    keep: str = ""  # of the group
+    keep: str = ""  # id of the group's image to keep
     machine: float | None = None  # the probability before correction by votes; None: not corrected
 
     @property
@@ -53,7 +53,7 @@ def parse_kinds(text: str) -> frozenset[Kind]:
     unknown = wanted - set(KINDS)
     if unknown or not wanted:
         raise InputError(
-            "there is no such kind of pair",
+            "unknown kind of pair",
             expected=f"some of {', '.join(KINDS)}, with commas between them",
             actual=", ".join(sorted(unknown)) or "none",
             fix="e.g. --kinds copy,near_copy",
@@ -145,7 +145,7 @@ def list_within(
     copies: Mapping[str, tuple[str, ...]],
     check: Check,
 ) -> list[Pair]:
-    """`check` may add to `judged`. Exact copies join the group of the image that represents them."""
+    """Pairs within one collection. `check` may add to `judged`. Exact copies join the group of their representative."""
     centres = form_groups(order, [one.link() for one in judged.values()], check)
     by_id = {ids[row]: ids[centre] for row, centre in centres.items()}
     by_id |= {kept: kept for kept in copies if kept not in by_id}
@@ -162,14 +162,14 @@ def list_between(
     equal: Iterable[tuple[int, int]],
     copies: Mapping[str, tuple[str, ...]],
 ) -> list[Pair]:
-    """What the first collection has is kept; every image of the second is in the group of one of the first, or in none.
+    """Pairs between two collections. Images of the first are kept; one of the second joins the group of one of them.
 
-    `equal` are exact copies of each other, row by row; `copies` are those within the second collection.
+    `equal` lists pairs of rows that are exact copies; `copies` are those within the second collection.
     """
     shift = len(ids[0])
     exact = set(equal)
     links = [one.link(shift) for rows, one in judged.items() if rows not in exact]
-    likeliest: dict[int, Link] = {}  # of each image of the second
+    likeliest: dict[int, Link] = {}  # per image of the second collection
     for link in sorted([*links, *(Link(a, b + shift, 1.0) for a, b in exact)], key=lambda link: -link.probability):
         likeliest.setdefault(link.b, link)
     centres = form_groups(order, likeliest.values())
@@ -186,7 +186,7 @@ def list_between(
 
 
 def _pair(a: str, b: str, one: Judged, centres: Mapping[str, str], numbers: Mapping[str, int]) -> Pair:
-    """The image that is kept comes first, if it is one of the two."""
+    """The image to keep comes first, if it is one of the two."""
     together = a in centres and centres[a] == centres.get(b)
     if not together:
         return Pair(a, b, one.kind, one.probability, machine=one.machine)
@@ -196,7 +196,7 @@ def _pair(a: str, b: str, one: Judged, centres: Mapping[str, str], numbers: Mapp
 
 
 def _number(order: Sequence[int], ids: Sequence[str], centres: Mapping[str, str]) -> dict[str, int]:
-    """Groups count from 1, in the order in which their kept images are ranked."""
+    """Number groups from 1, in the order of their kept images."""
     kept = set(centres.values())
     return {name: number for number, name in enumerate((ids[row] for row in order if ids[row] in kept), start=1)}
 
@@ -209,9 +209,9 @@ def choose(judged: Mapping[RowPair, Judged], kinds: Collection[Kind], least: flo
 
 
 def find_cut(chances: Iterable[float], false_alarms: float) -> float:
-    """The least probability of a listed pair: as many of the likeliest as keep the expected share of wrong ones.
+    """The lowest probability at which the expected share of wrong pairs stays within `false_alarms`.
 
-    Pairs that are equally likely are listed together, or not at all; infinity where none may be listed.
+    Equally likely pairs are listed together or not at all; infinity if none may be listed.
     """
     cut, wrong = math.inf, 0.0
     ranked = sorted(chances, reverse=True)

@@ -4,7 +4,7 @@ In: candidates. Out: Findings with signals (inliers, agreement, perspective), ba
 points are compared whole, in the best of four rotations.
 
 Registration: one thumbnail is warped onto the other by the verified transform; `agreement` is the share of windows with
-contrast whose grey values correlate. It tells a near copy from another picture of the same instance.
+contrast whose grey values correlate. It separates near copies from other pictures of the same instance.
 """
 
 from collections.abc import Iterator
@@ -24,18 +24,18 @@ from resight.types import Box, Match
 Matrix = NDArray[np.float64]
 Grey = NDArray[np.uint8]
 WINDOW = 11  # pixels of a thumbnail
-CORRELATED = 0.6
-FEWEST = 60  # windows: less of an overlap says nothing
+CORRELATED = 0.6  # correlation from which a window agrees
+FEWEST = 60  # windows: a smaller overlap is no evidence
 SMOOTHED = 1.0  # pixels: a transform is off by a fraction of one
-FLAT = 3.0  # grey levels of deviation below which a window shows nothing
+FLAT = 3.0  # a window with a smaller standard deviation of grey levels is blank
 
 
 @dataclass(frozen=True)
 class Registration:
-    agreement: float  # 0 to 1; 0 also where too little is shared
-    share_a: float  # of the first picture's area, that the second shows
+    agreement: float  # 0 to 1; 0 also if the pictures share too little
+    share_a: float  # share of the first picture's area that the second shows
     share_b: float
-    region_a: Box  # where in the first the second lies, as parts of its sides: 0, 0, 1, 1 is all of it
+    region_a: Box  # the part of the first that the second shows, in fractions of its sides: 0, 0, 1, 1 is all of it
     region_b: Box
 
 
@@ -46,7 +46,7 @@ def register(a: Grey, b: Grey, onto: Matrix) -> Registration:
     edges = corners((-0.5, -0.5, side - 0.5, side - 0.5))
     regions = _bound(map_points(back, edges), side), _bound(map_points(onto, edges), side)
     there, here = _cover(back, side), _cover(onto, side)
-    # Compared where the shared part has fewer pixels, since the finer one can be made as coarse, and not the reverse.
+    # Compare in the picture where the shared part has fewer pixels: the finer one can be reduced, not the reverse.
     if there.sum() <= here.sum():
         agreement = _agree(_smooth(a), _warp(b, back), there)
     else:
@@ -55,19 +55,19 @@ def register(a: Grey, b: Grey, onto: Matrix) -> Registration:
 
 
 def reduce_transform(transform: Matrix, outlines: tuple[Box, Box], side: int) -> Matrix:
-    """A transform between pixels of two originals, for thumbnails that show the `outlines`."""
+    """A transform between pixels of two originals, converted for thumbnails of the `outlines`."""
     return _stretch(outlines[1], side) @ transform @ np.linalg.inv(_stretch(outlines[0], side))
 
 
 def turn_whole(quarters: int, side: int) -> Matrix:
-    """A thumbnail onto another, turned about its middle."""
+    """The transform that turns a thumbnail about its middle by quarter turns."""
     turn = np.linalg.matrix_power(np.array([[0.0, -1.0], [1.0, 0.0]]), quarters)
     middle = np.full(2, (side - 1) / 2)
     return np.vstack([np.column_stack([turn, middle - turn @ middle]), [0, 0, 1]])
 
 
 def _agree(first: NDArray[np.float32], second: NDArray[np.float32], shared: NDArray[np.bool_]) -> float:
-    """The share of windows that correlate, of those inside the shared part that show something."""
+    """The share of windows that correlate, among those inside the shared part that are not blank."""
 
     def average(values: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray(cv2.blur(values, (WINDOW, WINDOW)), np.float32)
@@ -114,9 +114,9 @@ def _bound(points: Matrix, side: int) -> Box:
     return x0, y0, x1, y1
 
 
-AT_ONCE = 128  # pairs per batch
-LEAST_WHOLE = 0.6  # agreement below which whole pictures give no finding
-FEW = 30  # key points; with more, two equal pictures have a model
+BATCH = 128  # pairs
+LEAST_WHOLE = 0.6  # least agreement of whole pictures for a finding
+FEW = 30  # key points; with more, two equal pictures always have a model
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Finding:
     a: int
     b: int
     mirrored: bool
-    inliers: int  # 0: compared by shades alone
+    inliers: int  # 0: compared by shades only
     tentative: int
     perspective: float  # change of scale across the picture; 1: none
     registration: Registration
@@ -135,14 +135,14 @@ class Finding:
 def examine(
     one: Side, two: Side, candidates: Candidates, branches: Branches, done: int = 0
 ) -> Iterator[tuple[int, list[Finding]]]:
-    """Findings batch by batch, each with the number of candidates processed so far.
+    """Yield the findings of each batch, with the number of candidates processed so far.
 
     `done` is the number of candidates to skip. A pair that is a candidate plain and mirrored may be found twice.
     """
-    for start in range(done, len(candidates.rows), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
+    for start in range(done, len(candidates.rows), BATCH):
+        part = slice(start, start + BATCH)
         found = list(_examine_some(one, two, candidates.rows[part], candidates.mirrored[part], branches))
-        yield min(start + AT_ONCE, len(candidates.rows)), found
+        yield min(start + BATCH, len(candidates.rows)), found
 
 
 def _examine_some(
@@ -162,7 +162,7 @@ def _examine_some(
 def examine_pair(
     one: Side, two: Side, rows: tuple[int, int], features: tuple[LocalFeatures, LocalFeatures], mirrored: bool
 ) -> Finding | None:
-    """By key points; None if no plausible model explains them."""
+    """Compare two images by key points; None if no plausible model explains them."""
     (a, b), (first, second) = rows, features
     outline = one.outlines[a]
     match = verify(mirror_features(first, outline) if mirrored else first, second, outline, Settings())
@@ -174,7 +174,7 @@ def examine_pair(
 
 
 def align_whole(one: Side, two: Side, rows: tuple[int, int], mirrored: bool) -> Finding | None:
-    """By shades: one whole picture on the other, in the best of four rotations."""
+    """Compare two images by shades: one whole picture on the other, in the best of four rotations."""
     a, b = rows
     if one.thumbnails.flat[a] or two.thumbnails.flat[b]:
         return None

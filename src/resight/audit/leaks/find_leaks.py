@@ -9,7 +9,7 @@ In: two collections and the folder of the audit, which is also its review. Out: 
 voted decides again and keeps the votes.
 
 A pair is confirmed if at least one reviewer votes "same", and refuted if it has votes and none is "same" (unsure and
-skipped are no confirmation). A pair without votes counts by its probability, unless only a person can settle it.
+skipped are no confirmation). A pair without votes counts by its probability, unless only a person can decide.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from resight.audit.review.votes import Vote, check_reviewer, check_verdict
 from resight.collection import Collection
 from resight.data.truth_tables import read_table
 
-LEAST = 0.9
+LEAST = 0.9  # probability
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def decide(
 
 
 def read_votes(path: Path) -> list[Vote]:
-    """What `resight votes --out` wrote: the columns a, b, reviewer and verdict."""
+    """Read a file of `resight votes --out`: the columns a, b, reviewer and verdict."""
     columns = ("a", "b", "reviewer", "verdict")
     return [
         Vote(check_reviewer(row["reviewer"]), row["a"], row["b"], check_verdict(row["verdict"]), row.get("at", ""))
@@ -104,7 +104,7 @@ class Audit:
     overlap: Overlap
     votes: int
     decisions: Decisions
-    matches: tuple[Pair, ...]  # confirmed; where TRAIN and EVAL are the same images, from both sides
+    matches: tuple[Pair, ...]  # confirmed; from both sides if TRAIN and EVAL are the same images
     chosen: Chosen
     classes: Classes  # of the training images
     train_classes: Mapping[str, str | None]  # of the training images in pairs
@@ -135,7 +135,7 @@ def audit(
     doubtful = frozenset((leak.pair.a, leak.pair.b) for leak in overlap.leaks if leak.doubt)
     decisions = decide(pairs, cast, rules.least, doubtful)
     classes = count_classes(train.records(), rules.class_attribute, rules.name_attribute)
-    matches = (*decisions.confirmed, *(_turn(decisions.confirmed) if overlap.itself else ()))
+    matches = (*decisions.confirmed, *(_swap(decisions.confirmed) if overlap.itself else ()))
     ids = sorted({pair.b for pair in (*pairs, *matches)})
     own = {record.id: read_class(record, rules.class_attribute) for record in (train.records(ids) if ids else ())}
     chosen = choose_removals(decisions.confirmed, own, classes.names, rules.texts, every=rules.every)
@@ -164,7 +164,7 @@ def audit(
     )
 
 
-def _turn(pairs: Iterable[Pair]) -> Iterator[Pair]:
+def _swap(pairs: Iterable[Pair]) -> Iterator[Pair]:
     """The same pairs from the other side, for images that are both in TRAIN and in EVAL."""
     return (replace(pair, a=pair.b, b=pair.a) for pair in pairs)
 
@@ -197,7 +197,7 @@ def _report_classes(
     ]
     left = [
         f"the class {name!r} stays with {count} confirmed matches, as another one has more of each image: "
-        "a second thing in it, or the same under a second name (--every-class removes such classes too)"
+        "a second object in it, or the same one under a second name (--every-class removes such classes too)"
         for name, count in chosen.left.items()
     ]
     met = {(others[pair.a], own[pair.b]) for pair in decisions.confirmed}

@@ -1,21 +1,20 @@
 """Find evaluation images whose instance the training images show. In: two collections. Out: Leaks, surest first.
 
-Every evaluation image is searched in the training images: the best k by the index, verified by geometry, with the
-probability that both show the same instance. Byte-identical files are leaks whatever the search finds. A picture that
-training files of many classes share (a placeholder, a blank) is uninformative: it is excluded and reported.
+The audit searches every evaluation image in the training images: the best k by the index, verified by geometry, with
+the probability that both show the same instance. Byte-identical files are leaks whatever the search finds. A picture
+that training files of many classes share (a placeholder, a blank) is uninformative: it is excluded and reported.
 
 Some probable matches must wait for a person (`find_ambiguities`):
-- Geometry found no plausible model: the pictures look alike, which says little about what they show.
+- Geometry found no plausible model: the pictures look alike, but may show different instances.
 - Another class matches the same part of the evaluation image far better (WEAKER). One instance fills one spot: two
-  versions of a motif share enough for a match, and the better one explains what the weaker has.
+  versions of a motif share enough for a match, and the better match explains the weaker one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from resight.audit.dedup.pairs import Pair
+from resight.boxes import area, intersect
 from resight.collection import Collection
 from resight.collection.view import View
 from resight.data.image_files import reason
@@ -24,8 +23,8 @@ from resight.search.request import SearchRequest, StoredImage
 from resight.store import ImageRecord
 from resight.types import Box, FloatArray, Hit, Match
 
-WEAKER = 0.5  # of the matched key points of the better one
-SHARED = 0.5  # of the smaller part
+WEAKER = 0.5  # a match with fewer than this share of a rival's key points is weaker
+SHARED = 0.5  # share of the smaller part that two matches must have in common to be rivals
 INLIERS = "inliers"
 
 
@@ -57,10 +56,13 @@ def _find_rival(hit: Hit, hits: Sequence[Hit], matches: Mapping[str, Match], cla
 
 def share_part(one: FloatArray, two: FloatArray) -> float:
     """Share of the smaller of two bounding boxes of points [n, 2] that lies in the other."""
-    low = np.maximum(one.min(axis=0), two.min(axis=0))
-    high = np.minimum(one.max(axis=0), two.max(axis=0))
-    areas = [float(np.prod(np.ptp(points, axis=0))) for points in (one, two)]
-    return float(np.prod(np.maximum(high - low, 0.0))) / max(min(areas), 1e-9)
+    first, second = _bound(one), _bound(two)
+    return area(intersect(first, second)) / max(min(area(first), area(second)), 1e-9)
+
+
+def _bound(points: FloatArray) -> Box:
+    (x0, y0), (x1, y1) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+    return x0, y0, x1, y1
 
 
 CLASS = "label"
@@ -74,7 +76,7 @@ Part = tuple[str, Box | None]  # the hash of a file, and the box in it that an i
 
 @dataclass(frozen=True)
 class Leak:
-    """A pair (a: evaluation, b: training) and what speaks for it."""
+    """A pair (a: evaluation, b: training) with its evidence."""
 
     pair: Pair
     inliers: int = 0  # key points that one model explains; 0: other signals, or equal files
@@ -99,7 +101,7 @@ def find_overlap(
     progress: Progress | None = None,
 ) -> Overlap:
     if k < 1:
-        raise InputError("cannot look at that many matches", expected="k of 1 or more", actual=f"k = {k}")
+        raise InputError("k is too small", expected="k of 1 or more", actual=f"k = {k}")
     target = train.view()
     source = evaluation.view() if evaluation.metadata.spaces == train.metadata.spaces else None
     records = list(evaluation.records())
@@ -137,15 +139,15 @@ def _search(
 ) -> Iterator[Leak]:
     """Search one evaluation image in the training images: the best k without those that are left out.
 
-    `source` holds its stored rows, which make the query: nothing is encoded again. None: the rows are of another kind
-    than those of the training images, so that its file is encoded.
+    `source` holds its stored rows, which make the query without encoding the image again. None: its rows come from
+    another recipe than those of the training images, so the search encodes its file.
     """
     image = source.encode_query(SearchRequest(StoredImage(record.id, rows_only=True))) if source else record.ref
     answer = target.ask(SearchRequest(image, k + min(len(left_out), MOST_LEFT_OUT)))
     hits = [hit for hit in answer.hits if hit.id not in left_out][:k]
     doubts = find_ambiguities(hits, answer.ranking.matches, class_attribute)
     for hit in hits:
-        # Without a probability, people decide.
+        # Without a calibration, people decide.
         chance = 0.5 if hit.probability is None else hit.probability
         if chance >= WORTH_A_LOOK:
             match = answer.ranking.matches.get(hit.id)

@@ -2,7 +2,7 @@
 
 For each evaluation image, the class most frequent among its confirmed matches is removed whole, as in CiDeR (ties: the
 surer class, then the first by name). Of images without a class, each confirmed match is removed by itself. A class
-whose name contains one of the given texts (ignoring case and accents) goes, too. Other classes with confirmed matches
+whose name contains one of the given texts (ignoring case and accents) goes too. Other classes with confirmed matches
 stay and are reported, as they may be the same instance under a second name; `every` removes them as well.
 
 Tables as in CiDeR: what the evaluation sets share with the training set (Table 2), the training set before and after
@@ -27,7 +27,7 @@ class Removal:
     name: str
     labelled: bool
     why: Literal["matches", "text"]
-    evaluation: tuple[str, ...] = ()  # evaluation images that it is removed for
+    evaluation: tuple[str, ...] = ()  # evaluation images that are the reason
     pairs: int = 0  # confirmed
     text: str = ""
 

@@ -1,8 +1,8 @@
-"""RGLDv2-clean from GLDv2-clean: the published list of classes applied to the published table.
+"""Make RGLDv2-clean from GLDv2-clean: remove the published list of classes from the published table.
 
-In: a CSV file with the columns landmark_id and images (ids apart by spaces), such as GLDv2's train_clean.csv. Out: the
-table without the 18 classes of Table A12 of CiDeR, and what differs from what was published: 18 classes with 1,565
-images go, 1,578,905 images of 81,295 classes stay. The table is streamed.
+In: a CSV file with the columns landmark_id and images (ids separated by spaces), such as GLDv2's train_clean.csv. Out:
+the table without the 18 classes of Table A12 of CiDeR, and the differences from the published counts: 18 classes with
+1,565 images go, 1,578,905 images of 81,295 classes stay. The table is read line by line.
 """
 
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ HEADER = "landmark_id,images"
 
 @dataclass(frozen=True)
 class Applied:
-    removed: Mapping[str, int]  # class → images that went
+    removed: Mapping[str, int]  # class → images removed
     images: int  # that stay
     classes: int
-    differences: tuple[str, ...]  # from what was published; none: it is the published set exactly
+    differences: tuple[str, ...]  # from the published counts; empty: exactly the published set
 
 
 def apply_rgldv2(source: Path, out: Path) -> Applied:
@@ -49,22 +49,22 @@ def apply_rgldv2(source: Path, out: Path) -> Applied:
 
 
 def _list_differences(removed: Mapping[str, int], images: int, classes: int) -> list[str]:
-    said = []
+    differences = []
     for landmark in list_removed():
         count = removed.get(landmark.gid, 0)
         if count != landmark.images:
             expected = f"{landmark.images} images published"
-            said.append(f"class {landmark.gid} ({landmark.name}): {count} images removed, {expected}")
+            differences.append(f"class {landmark.gid} ({landmark.name}): {count} images removed, {expected}")
     published = COUNTS["rgldv2_clean"]
     if images != published["database"]:
-        said.append(f"{images:,} images left, {published['database']:,} published")
+        differences.append(f"{images:,} images left, {published['database']:,} published")
     if classes != published["labels"]:
-        said.append(f"{classes:,} classes left, {published['labels']:,} published")
-    return said
+        differences.append(f"{classes:,} classes left, {published['labels']:,} published")
+    return differences
 
 
 def _read_line(line: str, source: Path, number: int) -> tuple[str, int]:
-    """The class and how many images it has. By hand: cells are longer than Python's csv takes."""
+    """The class and its number of images. Not by Python's csv, which refuses such long cells."""
     label, comma, ids = line.strip().partition(",")
     if not comma or not label.isdigit() or not ids.strip('" '):
         raise _refuse(f"{source}, line {number}: not a class", line[:80])

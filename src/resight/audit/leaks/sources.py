@@ -1,9 +1,9 @@
-"""Open what an audit is given: a collection, a folder or a manifest; and count its classes.
+"""Open the sources of an audit (collections, folders or manifests), and count their classes.
 
-A collection is used as it is. A folder or a manifest is indexed into the audit's own folder: images that are already
-there are not encoded again, and images no longer named leave it. In a folder, the class of an image is its folder below
-the root. Of a manifest with queries, the evaluation set is its queries, since a leak would favour these; otherwise it
-is all images. `count_classes` needs one pass and holds no images.
+A collection is used as it is. The audit indexes a folder or a manifest into its own folder: it encodes only images that
+are not there yet, and deletes images that the source no longer names. In a folder, the class of an image is its folder
+below the root. Of a manifest with queries, the evaluation set is its queries, because a leak would favour these;
+otherwise it is all images. `count_classes` needs one pass and holds no images.
 """
 
 from collections import Counter

@@ -7,7 +7,7 @@ hardly move it, many decide. `size` is the root mean square of the log-odds vote
 costs as much as the same change by the shift. The scale is at least LEAST_SCALE: votes never erase the estimates. Each
 pair counts once: its target is the share of `same` among its votes for same or different. The worth is the mean log
 loss before and after, cross-validated in FOLDS parts. It holds for pairs like those voted on: if reviewers saw the
-uncertain ones first, it says little about the others.
+uncertain ones first, it may not hold for the others.
 """
 
 import json
@@ -97,7 +97,7 @@ def require_both_verdicts(correction: Correction) -> None:
     if correction.same in (0, correction.pairs):
         raise InputError(
             "all votes agree: that is not enough to calibrate",
-            expected="pairs that were called the same and pairs that were called different",
+            expected="some pairs voted the same and some voted different",
             actual=f"{correction.pairs:,} pairs, all {'the same' if correction.same else 'different'}",
             fix="vote on more pairs",
         )
@@ -117,13 +117,13 @@ def load_correction(path: Path) -> Correction | None:
         scale, shift, same, before, after = (float(numbers[name]) for name in NUMBERS)
         correction = Correction(scale, shift, int(numbers["pairs"]), same, before, after)
         if not (math.isfinite(correction.shift) and 0 < correction.scale < math.inf):
-            raise ValueError("a scale or a shift that cannot be")
+            raise ValueError("a scale or a shift out of range")
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(
             f"{path} is not a correction",
             expected=f"pairs, {', '.join(NUMBERS)}",
             actual=str(error),
-            fix="remove it, or make it again with `resight votes FOLDER --correct`",
+            fix="delete it, or create it again with `resight votes FOLDER --correct`",
         ) from error
     return correction
 

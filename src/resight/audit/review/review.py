@@ -55,9 +55,9 @@ def read_settings(folder: Path) -> Settings:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ManifestError(
             f"{folder} is not a review",
-            expected="review.json with title, a, b, and order (uncertain or given) and blind (true or false) if wanted",
+            expected="review.json with title, a, b; optionally order (uncertain or given) and blind (true or false)",
             actual="no such file" if isinstance(error, FileNotFoundError) else repr(error),
-            fix="make it with `resight audit` or `resight dedup --review`; a broken review.json has to go first",
+            fix="create it with `resight audit` or `resight dedup --review`; delete a broken review.json first",
         ) from error
     return Settings(title, folder / a, folder / b, order, blind)
 

@@ -4,9 +4,9 @@ A vote is on disk when `cast` returns: neither a killed process nor a power cut 
 threads and processes may vote at once. A reviewer has one vote per pair, the last one; casting the same vote again only
 moves it to the end.
 
-Agreement: Cohen's kappa of each two reviewers, Fleiss' kappa of all. Skipping is no vote; `unsure` is a category beside
-`same` and `different`. If chance alone would always agree (all votes equal), or without common pairs, kappa is
-undefined and None.
+Agreement: Cohen's kappa of each two reviewers, Fleiss' kappa of all. A skip is not a vote; `unsure` is a category
+beside `same` and `different`. Kappa is undefined (None) without common pairs, and if all votes are equal, because then
+chance alone would always agree.
 """
 
 import contextlib
@@ -91,10 +91,10 @@ class VoteBook:
                 connection.execute("commit")
         except sqlite3.Error as error:
             raise StorageError(
-                f"cannot keep votes in {self.path}",
+                f"cannot store votes in {self.path}",
                 expected="a writable folder, and a file that resight made",
                 actual=str(error),
-                fix="check who may write there and the space left",
+                fix="check the permissions and the free space",
             ) from error
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import CollectionError, RecipeError, SpaceMismatch
+from resight.kernels.numpy_reference import join_ranges
 from resight.types import Descriptors, FloatArray, IntArray
 
 
@@ -120,12 +121,6 @@ def damaged_index(where: object, expected: str, actual: str) -> CollectionError:
         actual=actual,
         fix="delete the index; the next search rebuilds it",
     )
-
-
-def join_ranges(begins: IntArray, counts: IntArray) -> IntArray:
-    """Concatenate the ranges begin, begin + 1, … (`counts` numbers each)."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
 
 
 def measure_folder(folder: Path) -> int:

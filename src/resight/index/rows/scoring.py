@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from resight import topk
 from resight.errors import RecipeError
-from resight.index.rows.row_files import Rows, join_ranges
+from resight.index.rows.row_files import Rows
 from resight.kernels.dispatch import maxsim_float, native
+from resight.kernels.numpy_reference import join_ranges
 from resight.types import Box, Descriptors, FloatArray, IntArray, Ranking
 
 HEIGHT = 1024  # rows per block

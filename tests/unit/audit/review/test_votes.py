@@ -99,7 +99,7 @@ def test_an_unknown_verdict_is_refused_with_the_known_ones(tmp_path: Path) -> No
 def test_a_file_that_is_no_database_is_a_storage_error(tmp_path: Path) -> None:
     file = tmp_path / "votes.sqlite"
     file.write_bytes(b"not a database" * 100)
-    with pytest.raises(StorageError, match="cannot keep votes"):
+    with pytest.raises(StorageError, match="cannot store votes"):
         VoteBook(file).cast("kim", "a", "b", "same")
 
 
