@@ -267,7 +267,7 @@ function formatFacts(hit, why, alignment) {
           `${formatCount(match.inliers, "point")} of ${match.tentative} agree on one ${match.model === "fundamental" ? "pair of camera positions (fundamental matrix)" : "plane (homography)"}`,
       ],
       ["Region", why.region && formatBox(why.region)],
-      ["Swipe, blink", alignment.words],
+      ["Overlay", alignment.words],
     ]),
     h(
       "section",
