@@ -13,7 +13,7 @@ from resight.errors import InputError
 from resight.ray_cluster import connect, parse_engine
 from resight.types import Choice, Recipe
 
-SHARDS = 8  # of an index that does not say; nodes beyond that many times its replication have nothing to do
+SHARDS = 8  # by default; nodes beyond SHARDS times the replication stay idle
 
 
 def start_engine(engine: str) -> None:

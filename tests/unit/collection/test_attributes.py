@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from resight.collection.attributes import NAMES, VALUES, AttributeSummary, AttributeTable, summarise
 from resight.search import filters
-from resight.search.gallery import filter_gallery
 from resight.store import ImageRecord
-from resight.types import Attribute, Positions
+from resight.types import Attribute
 
 ROWS: dict[str, dict[str, Attribute]] = {
     "a": {"label": "crater", "year": 1990, "lat": 1.0, "lon": 2.0, "bright": True},
@@ -94,19 +92,3 @@ def test_no_more_names_and_values_are_told_than_somebody_would_read():
     told = summarise(rows)
     assert [len(told), told[0].name, told[0].count, len(told[0].values)] == [NAMES, "name 0", 100, VALUES]
     assert [told[0].minimum, told[0].maximum] == [0.0, 98.0]
-
-
-class Known:
-    def positions(self) -> Positions:
-        return Positions(("a", "b", "c"), np.array([1.0, 2, 3]), np.array([4.0, 5, 6]), np.array([7.0, 8, 9]))
-
-
-def test_images_that_a_filter_leaves_out_have_no_position():
-    found = filter_gallery(Known(), frozenset({"c", "a", "x"})).positions()  # type: ignore[arg-type]
-    assert found.ids == ("a", "c")
-    assert [found.lats.tolist(), found.lons.tolist(), found.headings.tolist()] == [[1, 3], [4, 6], [7, 9]]
-    assert len(filter_gallery(Known(), frozenset()).positions()) == 0  # type: ignore[arg-type]
-
-
-def test_without_a_filter_all_are_known():
-    assert len(filter_gallery(Known(), None).positions()) == 3  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Codebooks learnt from a user's own images: local features of every image, sampled at random, then k-means.
 
-`open_learning` makes a collection by a recipe that says `codebook = "learn"`. In: the recipe, the images and the
+`open_learning` makes a collection by a recipe with `codebook = "learn"`. In: the recipe, the images and the
 folder. Out: the collection, whose own recipe names the learnt files, which it keeps. Branches with the same encoder,
 words and way of learning share a codebook; branches with the same encoder share the sample. A collection that exists
 keeps its words. `learn_codebook` learns one for a file (`resight codebook`).
@@ -148,7 +148,7 @@ class _Learner:
         settings = _read_settings(branch)
         if settings.words is None:
             raise RecipeError(
-                'codebook = "learn" does not say how many words',
+                'codebook = "learn" needs a number of words',
                 expected="words, a number",
                 actual="none",
                 fix=f'e.g. descriptor = {{ name = "{branch.descriptor.name}", codebook = "learn", words = 2000 }}',

@@ -73,7 +73,7 @@ class ExportSearcher:
         ask = VectorQuery(GLOBAL, self._global, k, exact=False)
         share = 1.0
         if self._plan.tokens_branch is not None:
-            # Of two stages, the second orders no more images than the recipe says, or than are asked for.
+            # Of two stages, the second orders no more images than the recipe allows, or than k.
             depth = max(self._plan.shortlist, self._k if self._plan.two_stages else k)
             ask = VectorQuery(TOKENS, np.asarray(query.vectors, np.float32), k, first=replace(ask, limit=depth))
             share = 1 / len(query)

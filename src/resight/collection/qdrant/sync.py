@@ -162,8 +162,8 @@ def read_record(payload: Payload) -> ImageRecord:
 
 def take_print(record: ImageRecord) -> str:
     """A fingerprint of all that an export holds of an image; its descriptors follow from file and box."""
-    told = [record.sha256, str(record.path), record.size, sorted(record.attributes.items())]
-    return fingerprint(json.dumps(told), 16)
+    content = [record.sha256, str(record.path), record.size, sorted(record.attributes.items())]
+    return fingerprint(json.dumps(content), 16)
 
 
 def _read(view: View, branch: int | None, ids: Sequence[str]) -> Iterator[Descriptors | None]:

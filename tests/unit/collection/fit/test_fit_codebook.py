@@ -118,7 +118,7 @@ def test_other_words_than_those_of_the_collection_are_refused(photos: Path, tmp_
 
 def test_how_many_words_has_to_be_said(photos: Path, tmp_path: Path):
     recipe = make_recipe(("sift", {"name": "bow", "codebook": "learn"}))
-    with pytest.raises(RecipeError, match="how many words"):
+    with pytest.raises(RecipeError, match="a number of words"):
         fit_codebook.learn_codebooks(recipe, [photos], tmp_path)
 
 
