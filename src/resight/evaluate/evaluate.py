@@ -2,7 +2,7 @@
 
 In: recipes (files, shipped names or Recipes) and the folder of their data set. Out: an Evaluation: one recipe, a row
 per recipe if there are several, or a row per step of a curve or of a brightness sweep. With `encoders`, recipes give
-the data and the metrics, and the encoders' recipes say how to encode and search.
+the data and the metrics, and the encoders' recipes define encoding and search.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -165,8 +165,8 @@ def _load_all(sources: Sequence[Source], encoders: Sequence[str], overrides: Seq
         return recipe_files.load_many([str(source) for source in sources], list(overrides), list(encoders))
     if len(loaded) < len(sources) or encoders or overrides:
         raise InputError(
-            "a loaded recipe stands for itself",
-            expected="Recipes alone, or names and files with encoders and overrides",
+            "a Recipe cannot be combined with names, encoders or overrides",
+            expected="only Recipes, or names and files with encoders and overrides",
             actual=", ".join(str(getattr(source, "name", source)) for source in sources),
             fix="pass the recipe's name or file, or change the Recipe itself",
         )

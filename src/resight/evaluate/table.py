@@ -12,7 +12,7 @@ from typing import Literal
 Mark = Literal["best", "second"]
 LEGEND = "bold: the best of its column; underlined: the second best"
 NOT_MEASURED = "Not measured"
-MOST_LINES = 4  # lines of a chart that a reader can tell apart
+MOST_LINES = 4  # lines that a reader can distinguish in a chart
 
 
 @dataclass(frozen=True)

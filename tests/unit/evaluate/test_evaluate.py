@@ -40,7 +40,7 @@ def test_calling_the_package_evaluates() -> None:
         ({"brightness": [1.0], "curve": "shortlist"}, "changes the images"),
         ({"brightness": [1.0], "keep": Path("kept")}, "changes the images"),
         ({"brightness": []}, "no such brightness"),
-        ({"encoders": ["sift"]}, "a loaded recipe stands for itself"),
+        ({"encoders": ["sift"]}, "a Recipe cannot be combined"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(options: dict[str, object], problem: str) -> None:

@@ -52,7 +52,7 @@ def build(config: Config) -> "Compression":
 
 
 class Sized(Protocol):
-    """What the searchers of the index `maxsim` can tell."""
+    """The size that searchers of the index `maxsim` report."""
 
     @property
     def bytes_per_image(self) -> float: ...

@@ -55,10 +55,10 @@ class CalibrationError:
     def _gather(self, queries: Iterable[Pairs]) -> tuple[NDArray[np.float64], NDArray[np.bool_], IntArray]:
         scores, truths, owners = [np.empty(0)], [np.empty(0, dtype=np.bool_)], [np.empty(0, dtype=np.int64)]
         for number, query in enumerate(queries):
-            kept = query.scores[: self.k]
-            truth = np.zeros(len(kept), dtype=np.bool_)
-            truth[query.hits[query.hits < len(kept)]] = True
-            scores.append(kept)
+            first = query.scores[: self.k]
+            truth = np.zeros(len(first), dtype=np.bool_)
+            truth[query.hits[query.hits < len(first)]] = True
+            scores.append(first)
             truths.append(truth)
-            owners.append(np.full(len(kept), number))
+            owners.append(np.full(len(first), number))
         return np.concatenate(scores), np.concatenate(truths), np.concatenate(owners)
