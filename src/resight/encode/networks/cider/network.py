@@ -2,7 +2,7 @@
 
     f = f^p ∘ f^l ∘ f^c ∘ f^e ∘ f^b                                                       (6) of the paper
 
-In: planes [B, 3, H, W] float32, prepared as `input` of the backbone says. Out: descriptors [B, dimensions] of unit
+In: planes [B, 3, H, W] float32, prepared by the backbone's `input`. Out: descriptors [B, dimensions] of unit
 length. Whitening, the paper's last step, is learnt afterwards from descriptors: `resight whiten` and the transform of
 that name. `save_network` writes one file with weights and design; `count_costs` counts parameters and operations.
 """
