@@ -4,11 +4,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support.running import run
 from support.scenes import box_around, draw_scene, hang, overlap, write_jpeg
+
+from resight.apps.cli.search import open_to_search
+from resight.collection import Collection
 
 HIT = ["id", "path", "score", "probability", "box", "attributes", "stages", "located_by"]
 
@@ -173,3 +177,16 @@ def test_help_needs_no_heavy_package() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Find the very same object" in ran.stdout
     assert ran.stderr == "[]\n"
+
+
+def test_a_changed_setting_opens_the_collection_once(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    make = Collection.__init__
+
+    def count(self: Collection, *given: Any, **named: Any) -> None:
+        opened.append(self)
+        make(self, *given, **named)
+
+    monkeypatch.setattr(Collection, "__init__", count)
+    assert open_to_search(indexed, ["rerankers=[]"]).recipe.rerankers == ()
+    assert len(opened) == 1
