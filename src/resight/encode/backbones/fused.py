@@ -105,7 +105,6 @@ def concatenate(parts: Sequence[Descriptors], weights: Sequence[float]) -> Float
             actual=f"{len(several)} rows for one image ({several.space})",
             fix="pool it, or use one branch per encoder and the recipe's `fusion`",
         )
-    # Not l2_normalise: the norm of one vector is summed in another order, and stored rows would change.
     # Not l2_normalise: it sums the norm of one long vector in another order, and stored rows would change.
     scaled = [
         weight * part.vectors[0] / max(float(np.linalg.norm(part.vectors[0])), 1e-12)
