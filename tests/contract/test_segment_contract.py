@@ -132,10 +132,10 @@ def find_kinds(plugin: Index, folder: Path) -> list[Kind]:
     kinds: list[Kind] = []
     for kind in ("regions", "vectors", "words", "counts"):
         history = History(kind, 1)
-        place = folder / kind
-        place.mkdir(parents=True)
+        path = folder / kind
+        path.mkdir(parents=True)
         try:
-            plugin.create(lambda state=history.state: state.descriptors(0), place)  # type: ignore[misc]
+            plugin.create(lambda state=history.state: state.descriptors(0), path)  # type: ignore[misc]
         except RecipeError:
             continue
         kinds.append(kind)
@@ -157,7 +157,7 @@ def check_same(found: Ranking, truth: Ranking) -> None:
 @pytest.mark.parametrize(
     ("name", "settings"), [*((name, {}) for name in plugins.names("resight.index")), *MORE], ids=str
 )
-def test_an_index_in_segments_answers_as_one_that_was_built_anew(
+def test_an_index_in_segments_answers_as_one_that_was_built_at_once(
     tmp_path: Path, name: str, settings: dict[str, Any], some: int | None
 ):
     plugin = build(name, settings)

@@ -111,7 +111,7 @@ def test_bare_images_and_bare_queries_share_nothing(tmp_path: Path, distance: st
 
 
 def test_a_word_that_no_image_has_takes_its_share_of_the_query(tmp_path: Path):
-    # half of the query is a word that nobody has: |1/2 - 1| + 1/2
+    # half of the query is a word that no image has: |1/2 - 1| + 1/2
     searcher = build(tmp_path, {"a": {0: 1}, "b": {1: 1}}, distance="l1")
     assert ask(searcher, {0: 1, 77: 1})["a"] == pytest.approx(-1)
 

@@ -215,7 +215,7 @@ def test_without_a_row_for_each_dimension_nothing_is_rotated(tmp_path: Path):
     assert searcher.search(global_rows("q", few.vectors[:1]), 1).ids == ("0000",)
 
 
-def test_rows_that_have_much_in_common_are_told_apart_once_they_are_whitened(tmp_path: Path):
+def test_whitening_separates_rows_that_have_much_in_common(tmp_path: Path):
     rows = cluster_rows()
     common = rows.vectors + 4 * np.ones(DIMENSIONS, np.float32) / np.sqrt(DIMENSIONS)
     alike = replace(rows, vectors=(common / np.linalg.norm(common, axis=1, keepdims=True)).astype(np.float32))
@@ -232,6 +232,6 @@ def test_rows_that_have_much_in_common_are_told_apart_once_they_are_whitened(tmp
     assert searcher.bytes_uncompressed == 4 * len(alike) * DIMENSIONS
 
 
-def test_one_row_cannot_tell_how_to_whiten(tmp_path: Path):
+def test_one_row_is_too_few_to_learn_whitening(tmp_path: Path):
     searcher = create(tmp_path / "index", cluster_rows(1), dimensions=8, m=4)
     assert searcher.search(global_rows("q", cluster_rows(1).vectors[:1]), 3).ids == ("0000",)

@@ -70,7 +70,7 @@ def test_settings_that_contradict_each_other_are_refused(settings: dict[str, Any
     ],
     ids=str,
 )
-def test_an_answer_says_whether_it_is_proven(tmp_path: Path, settings: dict[str, Any], proven: bool):
+def test_an_answer_states_whether_it_is_proven(tmp_path: Path, settings: dict[str, Any], proven: bool):
     searcher = create(tmp_path, make_tokens([4] * 100), **settings)
     for allowed in (None, frozenset({"003", "050"})):
         proof = searcher.search(QUERY, 5, allowed).proof

@@ -86,7 +86,7 @@ def test_an_index_that_was_moved_is_opened_where_it_is(settings: dict[str, bool]
     assert after.ids == before.ids
 
 
-def test_vectors_that_were_cut_short_are_told(tmp_path: Path):
+def test_truncated_vectors_are_reported(tmp_path: Path):
     plugin = index.build("qdrant")
     plugin.create(lambda: iter([draw_rows(30, 1)]), tmp_path)
     np.save(tmp_path / "vectors.npy", np.zeros((29, 8), np.float32))
@@ -94,7 +94,7 @@ def test_vectors_that_were_cut_short_are_told(tmp_path: Path):
         plugin.open(tmp_path)
 
 
-def test_a_shard_without_all_of_its_points_is_told(tmp_path: Path):
+def test_a_shard_with_missing_points_is_reported(tmp_path: Path):
     pytest.importorskip("qdrant_edge")
     plugin = index.build("qdrant", edge=True)
     plugin.create(lambda: iter([draw_rows(30, 1)]), tmp_path)

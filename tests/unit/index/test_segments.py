@@ -71,7 +71,7 @@ def test_one_segment_without_dead_images_is_its_own_searcher():
     assert isinstance(join([make_segment({"a": 1, "b": 2}, dead="b")]), JoinedSearcher)
 
 
-def test_every_segment_tells_its_proof():
+def test_every_segment_contributes_its_proof():
     proven = [make_segment({"a": 1}, proof="All 1."), make_segment({"b": 1}, proof="All 2."), make_segment({"c": 1})]
     assert join(proven).search(QUERY, 1).proof == "Part 1: All 1. Part 2: All 2."
     assert join([proven[0], make_segment({"b": 1}, proof="All 1.")]).search(QUERY, 1).proof == "All 1."

@@ -68,7 +68,7 @@ def test_a_rotation_saves_vectors_whose_weight_lies_in_one_dimension() -> None:
     vectors[:, 3] += 40 * np.where(np.arange(2000) % 2, 1, -1)
     offsets = np.arange(2001)
     query = vectors[:1] * np.where(np.arange(64) == 3, 0, 1) + 0.1
-    turned = kernels.pack(vectors, offsets)  # one vector an image: rotated without being told
+    turned = kernels.pack(vectors, offsets)  # one vector per image: rotated by default
     straight = kernels.pack(vectors, offsets, rotate=False)
     exact = turned.exact_scores(query)
     assert np.abs(turned.scores(query) - exact).mean() < 0.8 * np.abs(straight.scores(query) - exact).mean()

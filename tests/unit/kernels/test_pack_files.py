@@ -105,14 +105,14 @@ def test_a_missing_array_is_refused(name: str, folder: Path) -> None:
 def test_any_flipped_byte_of_the_header_is_noticed(folder: Path) -> None:
     path = folder / "header.json"
     whole = path.read_bytes()
-    for place in range(0, len(whole), 7):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x04]) + whole[place + 1 :])
+    for position in range(0, len(whole), 7):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x04]) + whole[position + 1 :])
         try:
             opened = kernels.open(folder)
         except CollectionError:
             continue
         assert opened.kind == "int8", "only the spaces between values may change"
-        assert whole[place : place + 1].isspace()
+        assert whole[position : position + 1].isspace()
     path.write_bytes(whole)
     assert kernels.open(folder).kind == "int8"
 
@@ -121,8 +121,8 @@ def test_flipped_bytes_of_arrays_are_noticed(folder: Path) -> None:
     for name in ("codes.values", "offsets", "codes.steps"):
         path = folder / f"{name}.npy"
         whole = path.read_bytes()
-        for place in (7, 40, len(whole) - 3):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        for position in (7, 40, len(whole) - 3):
+            path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
             with pytest.raises(CollectionError, match="damaged"):
                 kernels.open(folder, check=True)
         path.write_bytes(whole)

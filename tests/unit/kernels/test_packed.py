@@ -61,7 +61,7 @@ def test_a_certified_answer_is_that_of_brute_force_in_500_random_cases(part: int
     assert proven_short > 10  # else nothing was pruned, and nothing proven
 
 
-def test_a_certificate_says_what_it_rests_on() -> None:
+def test_a_certificate_states_its_evidence() -> None:
     tokens = np.eye(50, dtype=np.float32)
     packed = kernels.pack(np.repeat(tokens, 2, axis=0), np.arange(0, 101, 2))
     rows, scores, certificate = packed.top(tokens[7:8], 1)

@@ -1,4 +1,4 @@
-"""The door: what cannot be compared is refused with an error that says so."""
+"""Input that cannot be compared is refused with a clear error."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ def test_the_compiled_module_refuses_arrays_that_do_not_fit_together() -> None:
     query, offsets = np.ones((1, 8, 16), np.float32), np.array([0, 3, 6])
     good = [query, weights, 8, tokens, offsets, None, 0, 2, out]
     module.maxsim_fp32(*good)
-    for place, bad in (
+    for position, bad in (
         (0, query[:, :7]),
         (1, weights[:15]),
         (2, 7),
@@ -131,5 +131,5 @@ def test_the_compiled_module_refuses_arrays_that_do_not_fit_together() -> None:
         (8, out[:1]),
     ):
         with pytest.raises((ValueError, BufferError)):
-            module.maxsim_fp32(*[np.ascontiguousarray(bad) if place == at and not isinstance(bad, int) else
-                                 bad if place == at else item for at, item in enumerate(good)])  # fmt: skip
+            module.maxsim_fp32(*[np.ascontiguousarray(bad) if position == at and not isinstance(bad, int) else
+                                 bad if position == at else item for at, item in enumerate(good)])  # fmt: skip

@@ -87,7 +87,7 @@ print((most - before) // 1024)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
 def test_building_20000_images_takes_little_memory_beside_its_files(tmp_path: Path):
     """164 MB as float32; the sample, a portion and its working copies are about 50."""
     done = subprocess.run([sys.executable, "-c", BUILD, str(tmp_path)], capture_output=True, text=True, check=True)

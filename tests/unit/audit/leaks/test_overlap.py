@@ -10,14 +10,14 @@ from resight.types import FloatArray, Hit, Match
 
 def spread(count: int, left: float, right: float) -> FloatArray:
     """Points of a match on a diagonal of the query from (left, left) to (right, right)."""
-    place = np.linspace(left, right, count, dtype=np.float32)
-    return np.stack([place] * 4, axis=1)
+    position = np.linspace(left, right, count, dtype=np.float32)
+    return np.stack([position] * 4, axis=1)
 
 
 def doubt(*found: tuple[str, str | None, int, tuple[float, float]], geometry: bool = True) -> Mapping[str, str]:
     """The doubts about hits with an id, a class, a number of inliers, and where in the query these lie."""
     matches = {
-        id: Match("q", id, inliers, np.eye(3), spread(inliers, *place)) for id, _, inliers, place in found if inliers
+        id: Match("q", id, inliers, np.eye(3), spread(inliers, *span)) for id, _, inliers, span in found if inliers
     }
     hits = [
         Hit(

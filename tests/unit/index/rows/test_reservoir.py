@@ -1,4 +1,4 @@
-"""A random sample of tokens whose number nobody knows beforehand."""
+"""A random sample of tokens whose number is unknown beforehand."""
 
 import numpy as np
 

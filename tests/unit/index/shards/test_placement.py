@@ -72,7 +72,7 @@ def test_equal_nodes_carry_equal_loads(nodes: int, shards: int, replication: int
 @pytest.mark.parametrize("change", ["comes", "goes"])
 def test_few_shards_move_when_a_node_comes_or_goes(change: str):
     """64 shards × 2 on 8 nodes: a ninth node takes 14, and the loss of one leaves 16 to be restored. Twice as many
-    may move, since nobody is to carry more than his share; dealt in turn, 113 would."""
+    may move, because no node may exceed its share; round-robin would move 113."""
     few = {f"node {number}": 4.0 for number in range(8)}
     many = {**few, "one more": 4.0}
     before, after = (few, many) if change == "comes" else (many, few)

@@ -22,7 +22,7 @@ HERE = Connection("job", "127.0.0.1:1")
 
 
 class FakeReplicas:
-    """Held as soon as the pool has a host that is `alive`; arranging it first ends as `outcomes` say."""
+    """Held as soon as the pool has a host that is `alive`; its first calls of `arrange` raise `outcomes`."""
 
     def __init__(self, manager: ReplicaManager, *outcomes: Exception) -> None:
         self.folder = Path("index")
@@ -51,7 +51,7 @@ class FakeReplicas:
 
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplicaManager]:
-    """Of a cluster where nothing happens but what a test does."""
+    """A manager of a fake cluster that only the test changes."""
     monkeypatch.setattr(manager_module, "PERIOD", 0.01)
     monkeypatch.setattr(manager_module, "NAP", 0.01)
     monkeypatch.setattr(manager_module, "find_connection", lambda: HERE)
@@ -85,7 +85,9 @@ def test_the_thread_outlives_every_error(manager: ReplicaManager, caplog: pytest
     assert [record.getMessage() for record in caplog.records if "a fault of ours" in record.getMessage()][1:] == []
 
 
-def test_two_indexes_of_one_folder_are_told_of_apart(manager: ReplicaManager, caplog: pytest.LogCaptureFixture):
+def test_two_indexes_of_one_folder_report_their_errors_separately(
+    manager: ReplicaManager, caplog: pytest.LogCaptureFixture
+):
     hold(manager, "alive")
     well: Any = FakeReplicas(manager)
     sick: Any = FakeReplicas(manager)
@@ -142,7 +144,7 @@ def test_an_index_that_is_opened_when_all_hosts_have_died_waits_for_new_ones(
     ("outcomes", "problem"),
     [([], "no node holds shard 0"), ([CollectionError("vectors.npy is incomplete")] * 9, "is incomplete")],
 )
-def test_nobody_waits_where_all_hosts_have_been_asked(manager: ReplicaManager, outcomes: list[Exception], problem: str):
+def test_add_does_not_wait_if_all_hosts_have_refused(manager: ReplicaManager, outcomes: list[Exception], problem: str):
     hold(manager, "full")
     begin = time.monotonic()
     replicas: Any = FakeReplicas(manager, *outcomes)

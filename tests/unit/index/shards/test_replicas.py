@@ -58,10 +58,10 @@ class Cluster:
     def __init__(self, folder: Path, nodes: str, replication: int = 2) -> None:
         shards = []
         for number in range(SHARDS):
-            place = locate_shard(folder, number)
-            place.mkdir(parents=True)
-            (place / "rows").write_bytes(bytes([number]))
-            shards.append(describe_shard(place, 1))
+            shard_folder = locate_shard(folder, number)
+            shard_folder.mkdir(parents=True)
+            (shard_folder / "rows").write_bytes(bytes([number]))
+            shards.append(describe_shard(shard_folder, 1))
         self.folder = folder
         self.log: list[tuple[str, str, str]] = []
         self.pool = HostPool(folder)

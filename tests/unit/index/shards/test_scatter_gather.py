@@ -26,7 +26,7 @@ QUICK = Timeouts(answer=0.05, restore=0.3)
 
 
 class FakeHost(Host):
-    """Answers as its `mood` says: well, dead, mute, empty (it holds nothing) or cross (the query is refused)."""
+    """Answers by its `mood`: well, dead, mute, empty (it holds nothing) or cross (the query is refused)."""
 
     def __init__(self, node: str, mood: str) -> None:
         super().__init__(node, node, 1.0, None)
@@ -106,7 +106,7 @@ def test_a_query_that_is_refused_is_refused_at_once(tmp_path: Path):
     assert hosts["b"].asked == []
 
 
-def test_a_shard_that_nobody_holds_is_waited_for_while_it_is_restored(tmp_path: Path):
+def test_a_search_waits_while_a_lost_shard_is_restored(tmp_path: Path):
     replicas, hosts = hold(tmp_path, {"a": "dead", "b": "well"}, {0: ["a"]})
     woken: list[float] = []
 
@@ -118,7 +118,7 @@ def test_a_shard_that_nobody_holds_is_waited_for_while_it_is_restored(tmp_path: 
     assert search(replicas, 0, wake=restore) == ["0 of b"]
 
 
-def test_a_shard_that_nobody_restores_is_an_error_that_names_it(tmp_path: Path):
+def test_an_error_names_a_shard_that_is_not_restored(tmp_path: Path):
     replicas, _ = hold(tmp_path, {"a": "well", "b": "dead"}, {0: ["a"], 1: ["b"]})
     with pytest.raises(ClusterError, match=r"no node holds shard 1 of"):
         search(replicas, 0, 1)

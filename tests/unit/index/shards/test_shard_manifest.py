@@ -24,9 +24,9 @@ def test_the_manifest_names_every_file_with_its_size(shards: Path):
     table = json.loads((shards / FILE).read_text())
     assert sum(shard["images"] for shard in table["shards"]) == 20
     for number, shard in enumerate(table["shards"]):
-        place = locate_shard(shards, number)
+        shard_folder = locate_shard(shards, number)
         assert {file["name"]: file["size"] for file in shard["files"]} == {
-            path.name: path.stat().st_size for path in place.iterdir()
+            path.name: path.stat().st_size for path in shard_folder.iterdir()
         }
     assert sorted(path.name for path in shards.iterdir()) == ["shards", FILE]
 
