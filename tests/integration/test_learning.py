@@ -56,7 +56,7 @@ def test_pairs_of_ones_own_calibrate_the_probability(labelled: Path, tmp_path: P
     before = state_of(collection)
     ran = run("calibrate", collection, "--pairs", file)
     assert ran.code == 2
-    assert "too few known pairs" in ran.err
+    assert "too few labelled pairs" in ran.err
     assert state_of(collection) == before
 
 

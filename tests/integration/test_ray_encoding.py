@@ -29,9 +29,9 @@ pytestmark = pytest.mark.usefixtures("ray_cluster")
 ADD = """
 import sys, time
 import resight
-from resight.collection import ray_encoding
-ray_encoding.SMALLEST_BLOCK = ray_encoding.LARGEST_BLOCK = 4
-ray_encoding.COMMIT_SECONDS = 0
+from resight.collection import ray_add
+ray_add.SMALLEST_BLOCK = ray_add.LARGEST_BLOCK = 4
+ray_add.COMMIT_SECONDS = 0
 photos = resight.open(sys.argv[2], "sift")
 reports = 0
 def tell(done, total):

@@ -88,7 +88,7 @@ def test_tokens_are_whitened_by_pca(photos: Path, tmp_path: Path) -> None:
     hits = run("search", tmp_path / "c.resight", photos / "03_whole.jpg", "--json").answer["hits"]
     assert hits[0]["id"] == "03_whole.jpg"
     refused = run("whiten", tokens, "--kind", "lw", "--out", tmp_path / "lw.npz")
-    assert (refused.code, "one vector an image" in refused.err) == (2, True)
+    assert (refused.code, "one vector per image" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize("block", [10, 16])  # of 88 dimensions, and of 208 as block 15
