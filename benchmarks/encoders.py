@@ -32,8 +32,8 @@ from onnxruntime import quantization
 
 from resight import kernels
 from resight.data import image_files
-from resight.data.sets import build as build_set
 from resight.data.folder_walk import walk
+from resight.data.sets import build as build_set
 from resight.encode import torch_file
 from resight.encode.backbones import efficientnet_lite, onnx_vit
 from resight.encode.descriptors.aggregated import aggregate

@@ -22,7 +22,7 @@ from fit_calibration import Photo, load_photos, show_flat, show_place
 from resight.audit.dedup.branches import choose_branches
 from resight.audit.dedup.candidates import Depth, find_candidates
 from resight.audit.dedup.grey_thumbnails import Side, make_thumbnails, outline_of
-from resight.audit.dedup.pairs import FITTED, list_signals, classify
+from resight.audit.dedup.pairs import FITTED, classify, list_signals
 from resight.audit.dedup.verify import Finding, examine
 from resight.collection import open_collection
 from resight.search import calibration

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from resight.data.maps.crater_catalogue import Crater, read_catalogue
 from resight.data.image_cache import encode_png, is_intact
+from resight.data.maps.crater_catalogue import Crater, read_catalogue
 from resight.data.maps.map_image import Frame
 from resight.data.maps.terrain import MOON_RADIUS, Light, Terrain, find_terrain
 

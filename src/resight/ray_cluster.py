@@ -64,14 +64,6 @@ def parse_engine(text: str) -> Engine:
     )
 
 
-def is_engine(text: str) -> bool:
-    try:
-        parse_engine(text)
-    except InputError:
-        return False
-    return True
-
-
 def connect(engine: str) -> None:
     """Start Ray or join the cluster that `engine` names; does nothing if this process is connected to it."""
     wanted = parse_engine(engine)

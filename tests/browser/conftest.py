@@ -14,7 +14,7 @@ from support.browsing import WAIT
 from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
 
 from resight.collection import open_collection
-from resight.data.sets.folder import walk
+from resight.data.folder_walk import walk
 from resight.types import ImageRef, Skipped
 
 SCENES = 8  # that the service of `server` has

@@ -31,7 +31,14 @@ TABLE = Table(
 ABSENT = "a network with a long name, pooled by one of many poolings"
 RANKED = Table(
     "a catalogue: a data set, 200 images",
-    ("variant", "bytes an image", *NAMES, *(f"{name} again" for name in NAMES), "recall@1 against row 0", "ms per query"),
+    (
+        "variant",
+        "bytes an image",
+        *NAMES,
+        *(f"{name} again" for name in NAMES),
+        "recall@1 against row 0",
+        "ms per query",
+    ),
     tuple(
         (f"row {row}", "3,072", *["0.8450 ±0.050"] * 8, "+0.0050 [-0.0250, +0.0150]", "2.6")
         if row != 20

@@ -172,7 +172,9 @@ def test_match_gives_each_image_to_one(pictures, tmp_path):
 
 
 def test_lookalikes_leave_out_the_thing_itself(pictures):
-    ran = run(*("lookalikes", pictures / "pictures.resight", pictures / "pictures" / "scene_0.png", "-k", "3", "--json"))
+    ran = run(
+        *("lookalikes", pictures / "pictures.resight", pictures / "pictures" / "scene_0.png", "-k", "3", "--json")
+    )
     names = [one["id"] for one in ran.answer["analogues"]]
     assert len(names) == 3
     assert not {"scene_0.png", "zero_grey.jpg", "zero_turned.jpg", "zero_cropped.jpg"} & set(names)

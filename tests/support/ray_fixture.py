@@ -33,9 +33,9 @@ def ray_cluster() -> Iterator[Any]:
             object_store_memory=200_000_000,
         )
     yield ray
-    from resight.index.shards.replica_manager import stop_keepers  # it needs Ray
+    from resight.index.shards.replica_manager import stop_replica_managers  # it needs Ray
 
-    stop_keepers()
+    stop_replica_managers()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ray.shutdown()

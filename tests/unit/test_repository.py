@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resight import plugins, recipe
-from resight.encode import models
+from resight.encode import named_networks
 from resight.errors import MissingWeights
 from resight.evaluate import metrics
 
@@ -140,7 +140,7 @@ def test_a_shipped_recipe_names_plug_ins_and_settings_that_exist(name: str) -> N
         for branch in chosen.branches:
             choices += [("resight.encode.descriptors", branch.descriptor)]
             with contextlib.suppress(MissingWeights):  # of a network whose weights everybody has to bring along
-                choices += [("resight.encode.backbones", models.resolve_branch(branch).encoder)]
+                choices += [("resight.encode.backbones", named_networks.resolve_branch(branch).encoder)]
             choices += [("resight.encode.transforms", choice) for choice in branch.transforms]
         for package, choice in choices:
             plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)

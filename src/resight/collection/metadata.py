@@ -20,7 +20,7 @@ from typing import Any
 from resight import plugins
 from resight import recipe as recipes
 from resight.collection import location
-from resight.encode import models
+from resight.encode import named_networks
 from resight.errors import CollectionError, StorageError, VersionMismatch
 from resight.files.atomic import TEMPORARY
 from resight.files.fingerprint import fingerprint
@@ -137,7 +137,9 @@ def _adopt(recipe: Recipe, folder: Path) -> Recipe:
                 location.write_file(folder, settings[name], data)
         return replace(choice, settings=_change_parts(settings, keep))
 
-    return replace(recipe, branches=tuple(_change(models.resolve_branch(part), keep) for part in recipe.branches))
+    return replace(
+        recipe, branches=tuple(_change(named_networks.resolve_branch(part), keep) for part in recipe.branches)
+    )
 
 
 def _locate(recipe: Recipe, folder: Path) -> Recipe:

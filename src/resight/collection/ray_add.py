@@ -38,7 +38,6 @@ WAVE = 1 << 16  # images handed out at a time: this process holds no list of mil
 SMALLEST_BLOCK, LARGEST_BLOCK = 32, 256  # networks take up to 32 pictures at once, or a divisor of that
 BLOCKS_PER_WORKER = 8  # in a wave, so that no worker waits long for the last one
 COMMIT_SECONDS, COMMIT_IMAGES = 5.0, 4096
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def add(

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from resight import plugins
-from resight.encode import backbones, models
+from resight.encode import backbones, named_networks
 from resight.encode.backbones import About, Backbone
 from resight.encode.extract import extract
-from resight.encode.models import BACKBONES, Cost, Model
+from resight.encode.named_networks import BACKBONES, Cost, Model
 from resight.errors import MissingExtra, MissingWeights
 from resight.types import Choice, Descriptors, ImageRef, Picture, Skipped
 
@@ -48,13 +48,13 @@ class Entry:
 
 def list_encoders(names: Sequence[str] = ()) -> list[Entry]:
     """All encoders, plug-ins first; or those with the given names, in that order."""
-    known = names or [*plugins.names(BACKBONES), *models.catalogue()]
-    return [_describe(models.find(name)) for name in known]
+    known = names or [*plugins.names(BACKBONES), *named_networks.catalogue()]
+    return [_describe(named_networks.find(name)) for name in known]
 
 
 def count_parts(name: str) -> tuple[Cost, ...]:
     """Parameters and operations of each part, with random weights; empty where the plug-in does not count them."""
-    choice = models.resolve(Choice(name))
+    choice = named_networks.resolve(Choice(name))
     module = plugins.find(BACKBONES, choice.name)
     if not hasattr(module, "count_parts"):
         return ()
@@ -64,7 +64,7 @@ def count_parts(name: str) -> tuple[Cost, ...]:
 def _describe(found: str | Model) -> Entry:
     entry = _describe_model(found) if isinstance(found, Model) else Entry(found)
     try:
-        choice = models.resolve(Choice(entry.name))
+        choice = named_networks.resolve(Choice(entry.name))
         module = plugins.find(BACKBONES, choice.name)
         if isinstance(found, str):
             entry = _describe_plugin(found, module.ABOUT)
@@ -127,7 +127,7 @@ def build(name: str, picture: Picture) -> Backbone:
         backbone = backbones.build(name)
         list(backbone.extract([picture]))
     except MissingWeights:
-        choice = models.resolve(Choice(name, {"untrained": True}))
+        choice = named_networks.resolve(Choice(name, {"untrained": True}))
         backbone = backbones.build(choice.name, **choice.settings)
         list(backbone.extract([picture]))
     return backbone

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resight import plugins, recipe
-from resight.encode import models
+from resight.encode import named_networks
 from resight.errors import MissingWeights, RecipeError
 from resight.recipe.expand import expand
 from resight.recipe.overrides import apply
@@ -81,7 +81,7 @@ def test_a_shipped_recipe_uses_plug_ins_and_settings_that_exist(name: str):
         for branch in made.branches:
             chosen += [("resight.encode.descriptors", branch.descriptor)]
             with contextlib.suppress(MissingWeights):  # of a network whose weights everybody has to bring along
-                chosen += [("resight.encode.backbones", models.resolve_branch(branch).encoder)]
+                chosen += [("resight.encode.backbones", named_networks.resolve_branch(branch).encoder)]
             chosen += [("resight.encode.transforms", part) for part in branch.transforms]
             cuts = [part for part in (branch.regions, branch.query_regions) if part is not None]
             chosen += [("resight.encode.descriptors.regions", part) for part in cuts]

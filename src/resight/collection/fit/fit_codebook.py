@@ -23,7 +23,7 @@ from resight.collection.add import Progress
 from resight.collection.image_list import ImageList, Source
 from resight.collection.location import exists
 from resight.data import image_files
-from resight.encode import codebook, models
+from resight.encode import codebook, named_networks
 from resight.encode.backbones import Backbone
 from resight.encode.codebook import Codebook
 from resight.encode.descriptors._vocabulary import LEARN, VocabularySettings, read_rows
@@ -182,7 +182,7 @@ class _Learner:
 
 def _use_codebooks(recipe: Recipe, made: Recipe) -> Recipe:
     """The recipe with the codebooks of the collection that a recipe like it made."""
-    mine = [models.resolve_branch(branch) for branch in recipe.branches]
+    mine = [named_networks.resolve_branch(branch) for branch in recipe.branches]
     if [_without_file(branch) for branch in mine] != [_without_file(branch) for branch in made.branches]:
         raise SpaceMismatch(
             "the collection has learnt other words, or from other features",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from resight import plugins
-from resight.encode import models
+from resight.encode import named_networks
 from resight.types import Choice, Features, Picture
 
 
@@ -41,6 +41,6 @@ class Backbone(Protocol):
 
 def build(name: str, **settings: Any) -> Backbone:
     """`name` is a plug-in, or a network of the catalogue (models.toml)."""
-    choice = models.resolve(Choice(name, settings))
+    choice = named_networks.resolve(Choice(name, settings))
     backbone: Backbone = plugins.load(__name__, choice.name, choice.settings)
     return backbone

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from resight.encode.backbones import About
-from resight.encode.models import Cost
+from resight.encode.named_networks import Cost
 from resight.encode.networks.checkpoint_loader import load_weights
 from resight.encode.networks.cider.backbone import make_map_backbone
 from resight.encode.networks.cider.design import Design, choose_design, read_design

@@ -119,7 +119,7 @@ def test_patches_that_do_not_tile_the_makers_size_are_allowed():
 
 
 def test_the_catalogue_says_the_same_of_a_licence():
-    from resight.encode.models import catalogue
+    from resight.encode.named_networks import catalogue
 
     for model in catalogue().values():
         if model.encoder.name == "transformers":

@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from resight.encode.models import Cost
+from resight.encode.named_networks import Cost
 from resight.encode.networks.checkpoint_loader import save_tensors
 from resight.encode.networks.cider.backbone import MapBackbone
 from resight.encode.networks.cider.blocks import Pool, make_context, make_enhancement

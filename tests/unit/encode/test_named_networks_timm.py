@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("resight.encode.backbones.timm")
 timm = pytest.importorskip("timm")
 
-from resight.encode.models import Model, catalogue  # noqa: E402
+from resight.encode.named_networks import Model, catalogue  # noqa: E402
 from resight.encode.networks.timm_network import check_name, check_projection  # noqa: E402
 
 ENTRIES = [model for model in catalogue().values() if model.encoder.name == "timm"]

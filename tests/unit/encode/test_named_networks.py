@@ -3,8 +3,8 @@
 import pytest
 
 from resight import plugins
-from resight.encode import catalogue, models
-from resight.encode.models import resolve, resolve_branch
+from resight.encode import catalogue, named_networks
+from resight.encode.named_networks import resolve, resolve_branch
 from resight.errors import MissingWeights, RecipeError
 from resight.types import Branch, Choice
 
@@ -45,19 +45,19 @@ def test_the_parts_of_a_fused_encoder_are_resolved_too():
 
 
 def test_every_network_has_a_plugin_and_every_fact():
-    for model in models.catalogue().values():
-        assert model.encoder.name in plugins.names(models.BACKBONES)
+    for model in named_networks.catalogue().values():
+        assert model.encoder.name in plugins.names(named_networks.BACKBONES)
         assert model.title and model.family and model.training and model.licence
         assert model.dimensions > 0 and model.tokens > 0 and model.parameters > 0
 
 
 def test_no_network_is_called_like_a_plugin():
-    assert not set(models.catalogue()) & set(plugins.names(models.BACKBONES))
+    assert not set(named_networks.catalogue()) & set(plugins.names(named_networks.BACKBONES))
 
 
 def test_the_list_holds_plugins_and_networks_or_those_asked_for():
     names = [entry.name for entry in catalogue.list_encoders()]
-    assert names == [*plugins.names(models.BACKBONES), *models.catalogue()]
+    assert names == [*plugins.names(named_networks.BACKBONES), *named_networks.catalogue()]
     assert [entry.name for entry in catalogue.list_encoders(["dino_vits16", "sift"])] == ["dino_vits16", "sift"]
 
 
