@@ -239,7 +239,7 @@ def vote_on_ten(folder: Path, *, same: int, searched: bool = True) -> Review:
         Pair("tour/view.jpg", f"{name}/{view}.jpg", "same", 0.98) for name in CLASSES for view in ("near", "whole")
     ]
     train = folder / "train.resight"
-    calibration = open_collection(train).pipeline.calibration if searched else None
+    calibration = open_collection(train).view().pipeline.calibration if searched else None
     review = Review.create(folder, "too sure", folder / "eval.resight", train, pairs, calibration=calibration)
     for number in range(1, len(pairs) + 1):
         review.vote("Kim", number, "same" if number <= same else "different")
@@ -264,17 +264,17 @@ def test_votes_of_one_kind_and_on_other_pairs_than_an_audits_calibrate_nothing(
     own: Path, same: int, searched: bool, words: str
 ) -> None:
     vote_on_ten(own, same=same, searched=searched)
-    before = open_collection(own / "train.resight").pipeline.calibration
+    before = open_collection(own / "train.resight").view().pipeline.calibration
     refused = run("votes", own, "--calibrate")
     assert (refused.code, words in refused.err) == (2, True)
-    assert open_collection(own / "train.resight").pipeline.calibration == before
+    assert open_collection(own / "train.resight").view().pipeline.calibration == before
     assert run("votes", own, "--correct").code == 0
 
 
 def test_an_audit_keeps_the_calibration_that_its_pairs_were_found_with(audited: Path) -> None:
     found_with = Review.open(audited).calibration
     assert found_with is not None
-    assert found_with == open_collection(audited / "train.resight").pipeline.calibration
+    assert found_with == open_collection(audited / "train.resight").view().pipeline.calibration
 
 
 def test_a_textured_placeholder_of_many_classes_tells_of_none(tmp_path: Path) -> None:
