@@ -106,7 +106,7 @@ class Session:
 
 
 def watch_networks(collection: Collection, watch: Stopwatch) -> None:
-    for backbone in collection._encoder._backbones:
+    for backbone in collection._encoding.encoder._backbones:
         if hasattr(backbone, "_session"):
             backbone._session = Session(backbone._session, watch)
         elif hasattr(backbone, "_network"):

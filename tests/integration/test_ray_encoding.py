@@ -148,7 +148,7 @@ def work(job: Job, block: Block) -> Outcome:
     [
         ({"token": "wrong"}, "is not the same folder on every node"),
         ({"versions": {"resight": "99.0"}}, "runs another version"),
-        ({"spaces": ("another",)}, "encodes in another way"),
+        ({"spaces": ("another",)}, "this node encodes differently"),
     ],
 )
 def test_a_worker_that_does_not_fit_says_so_and_names_its_node(
