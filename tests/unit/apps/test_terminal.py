@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from resight.apps import terminal
-from resight.apps.cli import eval, report
+from resight.apps.cli import report
 from resight.evaluate.table import Table
 
 TABLE = Table(
@@ -60,10 +60,3 @@ def test_the_words_before_a_bar_can_be_changed(monkeypatch: pytest.MonkeyPatch) 
         progress(2, 4)
     assert "evaluating [ViT], 2 of 3" in screen.getvalue()
     assert "2/4" in screen.getvalue()
-
-
-def test_many_recipes_are_named_together() -> None:
-    assert eval._name(["a"], []) == ""
-    assert eval._name(["a"], ["b"]) == ""
-    assert eval._name(["x/a.toml", "craterbench/cnn"], []) == "a, craterbench/cnn"
-    assert eval._name(["a"], ["b", "c", "d", "e", "f"]) == "a with b, c, d, 2 more"

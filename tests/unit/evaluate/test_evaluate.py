@@ -8,6 +8,7 @@ import pytest
 
 import resight
 from resight.errors import InputError
+from resight.evaluate.evaluate import _make_name
 from resight.types import Branch, Choice, Recipe
 
 CALLED = "assert callable(resight.evaluate) and resight.evaluate.judge is judge"
@@ -51,3 +52,10 @@ def test_options_that_exclude_each_other_are_refused(options: dict[str, object],
 def test_a_curve_has_one_recipe() -> None:
     with pytest.raises(InputError, match="a curve shows one recipe"):
         resight.evaluate([RECIPE, RECIPE], Path(), curve="shortlist")
+
+
+def test_many_recipes_are_named_together() -> None:
+    assert _make_name(["a"], []) == ""
+    assert _make_name(["a"], ["b"]) == ""
+    assert _make_name(["x/a.toml", "craterbench/cnn"], []) == "a, craterbench/cnn"
+    assert _make_name(["a"], ["b", "c", "d", "e", "f"]) == "a with b, c, d, 2 more"
