@@ -5,11 +5,12 @@ them as often as needed, so that one walk through a folder serves progress, lear
 long list spills into a temporary file.
 """
 
-import pickle
+import json
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from resight.data.folder_walk import walk
 from resight.data.image_files import SUFFIXES
@@ -82,7 +83,7 @@ def _check_refs(source: Iterable[object]) -> list[ImageRef]:
 
 
 class _Spool:
-    """Items that can be read again: in memory up to IN_MEMORY bytes, and beyond that in a temporary file."""
+    """Items that can be read again, as lines of JSON: in memory, or beyond IN_MEMORY bytes in a temporary file."""
 
     def __init__(self, items: Iterable[ImageRef | Skipped]) -> None:
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - it lives as long as the spool
@@ -91,7 +92,7 @@ class _Spool:
         weakref.finalize(self, self._file.close)
         for some in gather(items, CHUNK):
             self._offsets.append(self._file.tell())
-            pickle.dump(some, self._file, pickle.HIGHEST_PROTOCOL)
+            self._file.write(json.dumps([_flatten(item) for item in some]).encode() + b"\n")
             self._count += len(some)
 
     def __len__(self) -> int:
@@ -100,4 +101,17 @@ class _Spool:
     def __iter__(self) -> Iterator[ImageRef | Skipped]:
         for offset in self._offsets:
             self._file.seek(offset)
-            yield from pickle.load(self._file)
+            yield from map(_restore, json.loads(self._file.readline()))
+
+
+def _flatten(item: ImageRef | Skipped) -> list[Any]:
+    if isinstance(item, Skipped):
+        return [item.path, item.reason]
+    return [item.id, str(item.path), item.box, dict(item.attributes), item.listed, sorted(item.unsaid)]
+
+
+def _restore(fields: list[Any]) -> ImageRef | Skipped:
+    if len(fields) == 2:
+        return Skipped(*fields)
+    name, path, box, attributes, listed, unsaid = fields
+    return ImageRef(name, Path(path), box and tuple(box), attributes, listed and tuple(listed), frozenset(unsaid))

@@ -2,7 +2,7 @@
 
 shortlist      every branch searches its index, and their scores are fused
 rerank         each reranker looks more closely at the best candidates: geometry, late interaction, …
-calibrate      what speaks for an image becomes the probability that it shows the very same instance
+calibrate      the signals of an image become the probability that it shows the same instance
 locate         the box of the instance in each of the k answers
 """
 
@@ -62,7 +62,7 @@ def search_in_stages(
 
 
 def choose_depth(pipeline: Pipeline, k: int) -> int:
-    """How long the shortlist is: as many images as the robust z-score and every reranker look at, at least.
+    """The length of the shortlist: at least what the robust z-score and every reranker look at.
 
     So the score of an image does not depend on k.
     """

@@ -32,6 +32,17 @@ def test_a_long_list_spills_and_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     assert list(images)[-1] == Skipped("odd.jpg", "it is not a regular file")
 
 
+def test_every_field_of_a_reference_survives_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Path(b"caf\xe9.jpg".decode("utf-8", "surrogateescape"))
+    item = ImageRef(
+        "a", odd, (1.5, 2.0, 3.0, 4.25), {"label": "é", "n": 3, "x": 0.1, "yes": True}, (5, 6), frozenset({"lat"})
+    )
+    monkeypatch.setattr(image_list, "walk", lambda _: iter([item]))
+    (found,) = ImageList("photos")
+    assert found == item
+    assert isinstance(found, ImageRef) and found.listed == (5, 6)
+
+
 def test_ids_of_refs_are_given_and_those_of_files_are_not(tmp_path: Path) -> None:
     write_scenes(tmp_path, 1)
     assert not ImageList(tmp_path).ids_are_given
