@@ -1,4 +1,4 @@
-"""The model of docs/scale.md against measurements: made rows through the real store and the real index.
+"""The model of docs/guides/scale.md against measurements: made rows through the real store and the real index.
 
     python benchmarks/scale.py FOLDER [--images 10000] [--preset tokens] [--set index.keep=none] [--json FILE]
 

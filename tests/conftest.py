@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from support.ray_fixture import ray_cluster  # noqa: F401 - a fixture, found by its name here
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests import onnxruntime themselves
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test waits for a network, or passes only where there is one
 
 # The first example pays for imports and caches, so that a time limit for one example says nothing.

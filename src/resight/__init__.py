@@ -7,7 +7,8 @@
     for hit in photos.search("query.jpg", k=10):
         print(hit.id, hit.probability, hit.box)
 
-Importing the package costs nothing: each name imports its module on first use.
+Importing the package costs nothing: each name imports its module on first use. `resight.__version__` is the installed
+version.
 """
 
 import importlib
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from resight.evaluate.evaluate import evaluate
     from resight.recipe import load as load_recipe
     from resight.types import Box, Evidence, Hit, ImageRef, Match, Recipe
+
+    __version__: str
 
 _HOMES = {
     "AddReport": ("resight.collection.add", "AddReport"),
@@ -61,6 +64,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "evaluate":
         return importlib.import_module("resight.evaluate")  # a package that can be called
+    if name == "__version__":
+        from importlib import metadata  # takes longer to import than the package
+
+        return metadata.version("resight")
     if name not in _HOMES:
         raise AttributeError(f"module 'resight' has no attribute {name!r}")
     module, attribute = _HOMES[name]
@@ -68,4 +75,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__all__, "__version__"])

@@ -25,7 +25,28 @@ from collections.abc import Iterable
 
 
 class ResightError(Exception):
-    """Root of the tree; `str()` gives the problem, then expected, actual and fix, one per line."""
+    """Root of all errors that resight raises on purpose.
+
+    `str()` gives the problem, then expected, actual and fix, one per line.
+
+    Attributes:
+        problem: What went wrong.
+        expected: What resight expected.
+        actual: What it got instead.
+        fix: What to do about it.
+        exit_code: The exit code of the command.
+
+    Examples:
+        >>> import resight
+        >>> try:
+        ...     resight.open("photo.resight", must_exist=True)
+        ... except resight.ResightError as error:
+        ...     print(error)
+        there is no collection at photo.resight
+          expected: a folder that holds collection.json
+          actual: no such folder
+          fix: check the path, or make one with `resight index PHOTOS --into COLLECTION`
+    """
 
     exit_code = 1
 
@@ -39,62 +60,74 @@ class ResightError(Exception):
 
 
 class InputError(ResightError):
+    """The input cannot be used."""
+
     exit_code = 2
 
 
 class ImageError(InputError):
-    pass
+    """The image cannot be decoded, or exceeds a limit."""
 
 
 class BoxError(InputError):
-    pass
+    """The box lies outside its image, or has no area."""
 
 
 class ManifestError(InputError):
-    pass
+    """A manifest or a data set on disk breaks its format."""
 
 
 class RecipeError(InputError):
-    pass
+    """A recipe, plug-in name or setting is unknown or invalid."""
 
 
 class CollectionError(ResightError):
+    """The collection cannot be used as asked."""
+
     exit_code = 3
 
 
 class SpaceMismatch(CollectionError):
-    pass
+    """The descriptors come from two different encodings."""
 
 
 class VersionMismatch(CollectionError):
-    pass
+    """The collection has another format version."""
 
 
 class CollectionBusy(CollectionError):
-    pass
+    """Another process is writing."""
 
 
 class StorageError(ResightError):
+    """The disk is full or not writable."""
+
     exit_code = 4
 
 
 class MissingExtra(ResightError):
+    """An optional dependency is not installed."""
+
     exit_code = 5
 
 
 class MissingFile(MissingExtra):
-    pass
+    """A file that a recipe names does not exist."""
 
 
 class MissingWeights(MissingExtra):
-    pass
+    """The weights of a network are missing and cannot be downloaded."""
 
 
 class ClusterError(ResightError):
+    """Nodes of a cluster are lost, do not answer or run different versions."""
+
     exit_code = 6
 
 
 class TrainingError(ResightError):
+    """Training cannot go on; the last checkpoint is intact."""
+
     exit_code = 7
 
 

@@ -72,7 +72,7 @@ def find(package: str, name: str) -> ModuleType:
             f"{name!r} needs the Python package {error.name!r}, which is not installed",
             expected=f"{error.name!r} to be importable",
             actual=str(error),
-            fix="install the extra that brings it (docs/install.md lists them), e.g. pip install 'resight[all]'",
+            fix="install the extra that brings it (docs/get-started/install.md), e.g. pip install 'resight[all]'",
         ) from error
 
 

@@ -16,6 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
+"""A rectangle: x0, y0, x1, y1 in pixels of the upright original; x1 and y1 lie beyond the last pixel.
+
+Examples:
+    >>> import resight
+    >>> tower: resight.Box = (0, 100, 415, 360)
+    >>> resight.open("photos.resight").search("photos/eiffel-2.png", k=1, box=tower)[0].id
+    'eiffel-2.png'
+"""
 Role = Literal["database", "query"]  # the two sides of a search may be encoded differently
 Attribute = str | int | float | bool
 FloatArray = NDArray[np.float32]
@@ -24,14 +32,33 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ImageRef:
-    """An image before it is decoded: its file, part and attributes."""
+    """An image before it is decoded: its file, part and attributes.
+
+    Attributes:
+        id: Its name in the collection.
+        path: Its file.
+        box: The part to encode; None: the whole image.
+        attributes: Values to filter by and to keep: label, lat, lon, set, …
+        listed: Bytes and time of change in nanoseconds, if a listing gave them.
+        unsaid: Attributes that stay unset even if the file's EXIF has them.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import resight
+        >>> tower = resight.ImageRef("tower", Path("photos/eiffel-2.png"), attributes={"city": "Paris"})
+        >>> photos = resight.open("photos.resight")
+        >>> photos.add([tower]).added
+        1
+        >>> [hit.id for hit in photos.search("query.jpg", where=["city=Paris"])]
+        ['tower']
+    """
 
     id: str
     path: Path
     box: Box | None = None
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # label, lat, lon, set, …
-    listed: tuple[int, int] | None = field(default=None, compare=False)  # bytes and modified_ns, if a listing gave them
-    unsaid: frozenset[str] = frozenset()  # attributes that stay unset even if the file's EXIF has them
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    listed: tuple[int, int] | None = field(default=None, compare=False)
+    unsaid: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -48,7 +75,12 @@ class Picture:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that was skipped, and the reason."""
+    """A file that was skipped.
+
+    Attributes:
+        path: The file.
+        reason: Why resight skipped it.
+    """
 
     path: str
     reason: str
@@ -56,11 +88,17 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Ground truth of one query: `grades` above 0 are positives; metrics drop `ignored` ids from the ranking."""
+    """Ground truth of one query.
+
+    Attributes:
+        grades: Id → grade; images with a grade above 0 are positives.
+        ignored: Ids that metrics drop from the ranking.
+        boxes: Id of a positive → where the instance is in it, if known.
+    """
 
     grades: Mapping[str, int]
     ignored: frozenset[str] = frozenset()
-    boxes: Mapping[str, Box] = field(default_factory=dict)  # of the instance in a positive, if known
+    boxes: Mapping[str, Box] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,15 +160,32 @@ class Query:
 
 @dataclass(frozen=True)
 class Match:
-    """Local features of a query and an image that one geometric model explains."""
+    """Local features of a query and an image that one geometric model explains.
+
+    Attributes:
+        query_id: The query.
+        image_id: The image.
+        inliers: Number of distinct points that the model explains; several matches may share one.
+        transform: [3, 3] query → image, or the fundamental matrix: see `model`.
+        points: [n, 4] x, y in the query, x, y in the image; n is at least `inliers`.
+        model: "homography" or "fundamental".
+        tentative: Number of matches before the model.
+
+    Examples:
+        >>> import resight
+        >>> answer = resight.open("photos.resight").ask("query.jpg", k=1)
+        >>> match = answer.ranking.matches["eiffel-2.png"]
+        >>> match.model, len(match.points) >= match.inliers > 100
+        ('homography', True)
+    """
 
     query_id: str
     image_id: str
     inliers: int
-    transform: NDArray[np.float64]  # [3, 3] query → image, or the fundamental matrix, see `model`
-    points: FloatArray  # [inliers, 4] x, y in the query, x, y in the image
-    model: str = "homography"  # homography | fundamental
-    tentative: int = 0  # matches before the model
+    transform: NDArray[np.float64]
+    points: FloatArray
+    model: str = "homography"
+    tentative: int = 0
 
 
 @dataclass(frozen=True)
@@ -165,15 +220,25 @@ class Positions:
 
 @dataclass(frozen=True)
 class PositionEstimate:
-    """Where a query was taken, estimated from the positions of the images that match it."""
+    """Where a query was taken, estimated from the positions of the images that match it.
+
+    Attributes:
+        lat: Latitude in degrees.
+        lon: Longitude in degrees.
+        metres: Radius that contains the true position with a probability of `coverage`.
+        coverage: That probability.
+        probability: That the collection contains the place, and that it is this one.
+        known: False: "don't know"; lat and lon are a best guess.
+        support: Ids of the images used, best first.
+    """
 
     lat: float
     lon: float
-    metres: float  # radius that contains the true position with a probability of `coverage`
+    metres: float
     coverage: float = 0.9
-    probability: float = 0.0  # that the collection contains the place, and that it is this one
-    known: bool = False  # False: "don't know"; lat and lon are a best guess
-    support: tuple[str, ...] = ()  # ids of the images used, best first
+    probability: float = 0.0
+    known: bool = False
+    support: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,35 +261,80 @@ class TokenMatches:
 
 @dataclass(frozen=True)
 class Evidence:
+    """Why an image was found; `Answer.explain` returns it.
+
+    Attributes:
+        query_id: The query.
+        image_id: The image.
+        box: Where the object is in the image.
+        heat: [h, w] in 0..1 over the image: how well each part matches.
+        match: The verified match; None if geometry confirmed none.
+        probability: That both show the same object; None: not calibrated.
+        query_heat: [h, w] in 0..1 over the query.
+        tokens: The pairs of tokens; None if no branch compares tokens.
+        region: The best matching region, if images are split into regions.
+        located_by: Source of the box: homography, points, tokens or region.
+
+    Examples:
+        >>> import resight
+        >>> answer = resight.open("photos.resight").ask("query.jpg", k=1)
+        >>> evidence = answer.explain(answer.hits[0])
+        >>> evidence.image_id, evidence.located_by, evidence.heat.ndim
+        ('eiffel-2.png', 'homography', 2)
+    """
+
     query_id: str
     image_id: str
     box: Box | None = None
-    heat: FloatArray | None = None  # [h, w] in 0..1 over the image
+    heat: FloatArray | None = None
     match: Match | None = None
     probability: float | None = None
-    query_heat: FloatArray | None = None  # [h, w] in 0..1 over the query
+    query_heat: FloatArray | None = None
     tokens: TokenMatches | None = None
-    region: Box | None = None  # the best matching region, if images are split into regions
-    located_by: str = ""  # source of the box: homography, points, tokens or region
+    region: Box | None = None
+    located_by: str = ""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One result of a search."""
+    """One result of a search.
+
+    Attributes:
+        id: The image's name in the collection.
+        path: Its file.
+        score: Higher is better; comparable within one answer.
+        probability: That query and image show the same object; None: not calibrated.
+        box: Where the object is in the image; None: not located.
+        attributes: The image's label, position and other values.
+        stages: Stage → its score.
+        located_by: Source of the box: homography, points, tokens or region.
+
+    Examples:
+        >>> import resight
+        >>> hit = resight.open("photos.resight").search("query.jpg", k=1)[0]
+        >>> hit.id, round(hit.probability, 3), hit.located_by
+        ('eiffel-2.png', 0.995, 'homography')
+        >>> x0, y0, x1, y1 = hit.box
+    """
 
     id: str
     path: Path
     score: float
-    probability: float | None  # that query and image show the same instance; None: not calibrated
+    probability: float | None
     box: Box | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    stages: Mapping[str, float] = field(default_factory=dict)  # stage → its score
-    located_by: str = ""  # source of the box: homography, points, tokens or region
+    stages: Mapping[str, float] = field(default_factory=dict)
+    located_by: str = ""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A plug-in by name, with its settings."""
+    """A plug-in by name, with its settings.
+
+    Attributes:
+        name: The plug-in's name, e.g. "sift".
+        settings: Setting → value.
+    """
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -234,9 +344,14 @@ class Choice:
 class Branch:
     """One way to describe an image. Branches with the same encoder share its forward pass.
 
-    `weight` is the branch's weight in the shortlist; rows of a branch with weight 0 serve reranking only. `index`
-    replaces the recipe's index for this branch. `regions` splits database images into regions, `query_regions` the
-    query; without them, the branch describes the whole image.
+    Attributes:
+        encoder: The network or the detector of local features.
+        descriptor: How its features become descriptors.
+        transforms: Steps after it, such as whitening.
+        weight: Weight in the shortlist; rows of a branch with weight 0 serve reranking only.
+        index: Replaces the recipe's index for this branch.
+        regions: Splits database images into regions; None: the branch describes the whole image.
+        query_regions: Splits the query likewise.
     """
 
     encoder: Choice
@@ -250,6 +365,26 @@ class Branch:
 
 @dataclass(frozen=True)
 class Recipe:
+    """How to encode and search, and what to evaluate on; `load_recipe` reads it from TOML.
+
+    Attributes:
+        name: Its name in tables and messages.
+        branches: The ways to describe an image.
+        data: The data set to evaluate on.
+        fusion: How the rankings of several branches are merged.
+        store: Where descriptors are stored.
+        index: The index of branches that name none of their own.
+        rerankers: Stages after the shortlist, in order.
+        metrics: What `resight.evaluate` measures.
+        train: How to train a network.
+
+    Examples:
+        >>> import resight
+        >>> recipe = resight.load_recipe("sift_tokens")
+        >>> [(branch.encoder.name, branch.descriptor.name) for branch in recipe.branches]
+        [('sift', 'asmk'), ('efficientnet_lite', 'aggregated'), ('sift', 'local')]
+    """
+
     name: str
     branches: tuple[Branch, ...]
     data: Choice | None = None

@@ -9,6 +9,8 @@ import pytest
 from support.running import run, state_of
 from support.scenes import draw_scene, look_at, write_jpeg
 
+from resight.collection import open_collection
+
 THINGS = 12
 RECIPE = """
 [[branches]]
@@ -31,7 +33,9 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plain.csv").write_text("\n".join(["path", *names]))
     (folder / "pooled.toml").write_text(RECIPE.format(descriptor='"pooled"', index="exact"))
     (folder / "tokens.toml").write_text(RECIPE.format(descriptor='"tokens"', index="maxsim"))
-    for images, recipe in (("labelled", "pooled"), ("plain", "pooled"), ("labelled", "tokens")):
+    (folder / "aggregated.toml").write_text(RECIPE.format(descriptor='{ name = "aggregated", k = 3 }', index="maxsim"))
+    made = (("labelled", "pooled"), ("plain", "pooled"), ("labelled", "tokens"), ("plain", "aggregated"))
+    for images, recipe in made:
         collection = folder / f"{images}_{recipe}.resight"
         ran = run("index", folder / f"{images}.csv", "--into", collection, "--recipe", folder / f"{recipe}.toml")
         assert ran.code == 0, ran.err
@@ -89,6 +93,18 @@ def test_tokens_are_whitened_by_pca(photos: Path, tmp_path: Path) -> None:
     assert hits[0]["id"] == "03_whole.jpg"
     refused = run("whiten", tokens, "--kind", "lw", "--out", tmp_path / "lw.npz")
     assert (refused.code, "one vector per image" in refused.err) == (2, True)
+
+
+def test_patches_explain_an_answer_through_a_whitening_of_aggregated_tokens(photos: Path, tmp_path: Path) -> None:
+    aggregated = photos / "plain_aggregated.resight"
+    learnt = run("whiten", aggregated, "--out", tmp_path / "w.npz", "--json").answer
+    index = ("index", photos / "plain.csv", "--into", tmp_path / "c.resight", "--recipe", photos / "aggregated.toml")
+    assert run(*index, "--set", learnt["set"]).code == 0
+    answer = open_collection(tmp_path / "c.resight").ask(photos / "03_whole.jpg", k=1)
+    assert answer.hits[0].id == "03_whole.jpg"
+    evidence = answer.explain(answer.hits[0])
+    assert evidence.heat is not None
+    assert evidence.heat.max() > 0
 
 
 @pytest.mark.parametrize("block", [10, 16])  # of 88 dimensions, and of 208 as block 15

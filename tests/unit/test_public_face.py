@@ -1,6 +1,7 @@
 """The names that other people's code relies on, and what importing the package costs."""
 
 import importlib
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -42,6 +43,11 @@ def test_the_names_are_the_things_of_their_modules():
     assert resight.open is importlib.import_module("resight.collection").open_collection
     assert resight.load_recipe is importlib.import_module("resight.recipe").load
     assert resight.Hit is importlib.import_module("resight.types").Hit
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert resight.__version__ == importlib.metadata.version("resight")
+    assert "__version__" in dir(resight)
 
 
 def test_another_name_is_an_attribute_error():

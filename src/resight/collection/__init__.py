@@ -54,12 +54,31 @@ def open_collection(
     read: "ReadImage" = image_files.read,
     networks: Mapping[str, Backbone] | None = None,
 ) -> "Collection":
-    """The collection in a folder or at s3://…, made if missing. `recipe` is a name, a path or a Recipe.
+    """Open a collection, and create it if it does not exist.
 
-    An existing collection keeps the encoding it was made with; a recipe may only change how it is searched. With a
-    `cache`, no picture goes through the same network twice, in any collection. `engine` is where it is searched:
-    "local", "ray" or "ray://HOST:PORT" (engine.py). `read` decodes image files; the service passes one that
-    runs in a sandbox. `networks` are loaded already, by the repr of their encoder's Choice.
+    Args:
+        path: A folder, or an s3://… address.
+        recipe: The name of a shipped recipe, the path of a TOML file, or a Recipe; default: the collection's own.
+            It may change how an existing collection is searched, but not its encoding.
+        must_exist: Refuse to create a collection.
+        cache: Reuse features in this cache: no picture goes through the same network twice.
+        engine: Where searches run: "local", "ray", "ray://HOST:PORT" or "ray://auto".
+        read: Decodes image files; the service passes a function that runs in a sandbox.
+        networks: Networks that are loaded already, by the repr of their encoder's Choice.
+
+    Returns:
+        The collection. It is ready to add and to search; networks load on first use.
+
+    Raises:
+        CollectionError: The collection is missing or damaged, or the folder holds other files.
+        SpaceMismatch: The recipe encodes images in another way than the collection does.
+        RecipeError: The recipe is unknown or invalid.
+        StorageError: The folder cannot be written to.
+
+    Examples:
+        >>> import resight
+        >>> len(resight.open("photos.resight"))
+        10
     """
     if engine != LOCAL:
         from resight.collection.engine import start_engine
@@ -87,7 +106,29 @@ def open_collection(
 
 
 class Collection:
-    """A collection on disk or in an object store; `resight.open` makes it."""
+    """A folder of encoded images that you can add to and search; `resight.open` returns it.
+
+    Many threads may share one. `len()` counts its images; `path` is its folder or address, and `recipe` holds how it
+    encodes and searches.
+
+    Examples:
+        >>> import resight
+        >>> photos = resight.open("photos.resight")
+        >>> photos.add("photos/").unchanged
+        10
+        >>> query = photos.encode_query("query.jpg")  # once, for several searches
+        >>> for hit in photos.search(query, k=1):
+        ...     print(f"{hit.id}: {hit.probability:.1%}")
+        eiffel-2.png: 99.5%
+        >>> photos.ask(query).hits[0].located_by
+        'homography'
+        >>> next(photos.records(["eiffel-2.png"])).size
+        (480, 360)
+        >>> next(photos.descriptors(1, ["eiffel-2.png"])).vectors.shape
+        (32, 208)
+        >>> photos.delete(["castle.png", "unknown.png"])
+        1
+    """
 
     def __init__(
         self,
@@ -117,10 +158,20 @@ class Collection:
         engine: str = LOCAL,
         tidy: bool = True,
     ) -> "AddReport":
-        """Add new and changed images from folders, files, manifests or ImageRefs.
+        """Add new and changed images. If it is interrupted, add them again: it continues where it stopped.
 
-        `engine` is where they are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto"; see docs/scale.md.
-        Without `tidy`, small files are left for `tidy()` to merge; adding on a cluster always merges them.
+        Args:
+            *sources: Folders, image files, manifests (CSV, JSON Lines, JSON), or lists of ImageRefs.
+            progress: Called with the number of images done and in all.
+            engine: Where images are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto".
+            tidy: Merge small files at the end; a cluster always does.
+
+        Returns:
+            Counts of added, updated and unchanged images, and the files that were skipped.
+
+        Raises:
+            InputError: There are no images, or a source is none of these.
+            CollectionBusy: Another process is writing.
         """
         from resight.collection.add import add
         from resight.collection.image_list import list_images
@@ -144,21 +195,33 @@ class Collection:
         return ray_add.add(lists, self.path, self.metadata.spaces, self._written, engine, progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
-        """Remove images by id; returns how many the collection held. The files themselves stay."""
+        """Remove images by id. The image files stay.
+
+        Args:
+            ids: One id, or several; unknown ids are ignored.
+
+        Returns:
+            How many of them the collection held.
+        """
         with writer_lock(self.local_folder):
             return self._written.remove([ids] if isinstance(ids, str) else ids)
 
     def tidy(self, keep: timedelta = KEEP) -> None:
         """Merge the small files that many additions leave, and the segments of indexes; searches go on meanwhile.
 
-        States replaced more than `keep` ago can no longer be read.
+        Args:
+            keep: States replaced longer ago than this can no longer be read.
         """
         with writer_lock(self.local_folder):
             self._written.compact(keep)
         self.view().merge_indexes()
 
     def view(self) -> "View":
-        """The newest state, which no later write changes: searches over it agree with each other."""
+        """Take a snapshot of the newest state, which no later write changes.
+
+        Returns:
+            A view; searches over one view agree with each other.
+        """
         with self._lock:
             self._read.refresh()
             if self._view is None or self._view.version != self._read.version:
@@ -187,8 +250,23 @@ class Collection:
         where: Sequence[str] = (),
         near: "Near | None" = None,
     ) -> list[Hit]:
-        """The best min(k, size) images. `box` is the part of the query to look for; `where` holds conditions on
-        attributes ("label=crater"); `near` is latitude, longitude and a radius in metres."""
+        """Find the images that show the same object as the query.
+
+        Args:
+            image: The path of an image file, an ImageRef, a decoded Picture, or a Query of `encode_query`.
+            k: The number of hits; fewer if fewer images meet the filters.
+            box: The part of the query to look for: x0, y0, x1, y1 in pixels of the upright original.
+            where: Conditions on attributes, such as "label=gate" or "year>=1900"; a hit meets all of them.
+            near: Latitude, longitude and a radius in metres.
+
+        Returns:
+            The hits, best first.
+
+        Raises:
+            ImageError: The query cannot be decoded.
+            BoxError: The box lies outside the query, or is smaller than 8 pixels.
+            InputError: `k` is below 1, or a filter cannot be read.
+        """
         return list(self.ask(image, k, box=box, where=where, near=near).hits)
 
     def ask(
@@ -200,12 +278,25 @@ class Collection:
         where: Sequence[str] = (),
         near: "Near | None" = None,
     ) -> "Answer":
-        """`search`, with the ranking, the matches and the evidence."""
+        """Search, and return the ranking, the matches and the evidence too. Takes the same arguments as `search`.
+
+        Returns:
+            The answer; its `explain` shows why an image was found.
+        """
         from resight.search.request import SearchRequest
 
         return self.view().ask(SearchRequest.parse(image, k, box=box, where=where, near=near))
 
     def encode_query(self, image: "Image", box: Box | None = None) -> Query:
+        """Encode an image once, to search for it several times.
+
+        Args:
+            image: The path of an image file, an ImageRef, or a decoded Picture.
+            box: The part to look for, as for `search`.
+
+        Returns:
+            The query, for `search` and `ask`.
+        """
         return self._encoding.encode_query(image, box)
 
     @property
@@ -214,11 +305,26 @@ class Collection:
         return self._encoding.query_side
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
-        """What the newest state knows of its images, all or some."""
+        """Read what is stored about images: path, size, checksum and attributes.
+
+        Args:
+            ids: The images, in this order; default: all. An unknown id is a CollectionError.
+
+        Returns:
+            Their records, one by one.
+        """
         return self.view().records(ids)
 
     def descriptors(self, branch: int, ids: Sequence[str] | None = None) -> Iterator[Descriptors]:
-        """The stored rows of one branch in the newest state, a few images at a time."""
+        """Read the stored descriptors of one branch.
+
+        Args:
+            branch: The number of the branch in the recipe, from 0.
+            ids: The images, in this order; default: all. An unknown id is a CollectionError.
+
+        Returns:
+            Batches of descriptors, a few images each.
+        """
         return self.view().descriptors(branch, ids)
 
     def __len__(self) -> int:
@@ -227,7 +333,11 @@ class Collection:
             return len(self._read)
 
     def calibrate(self, calibration: "Calibration") -> None:
-        """Use this calibration from now on, instead of the shipped one."""
+        """Use this calibration from now on, instead of the shipped one; `resight calibrate` fits one.
+
+        Args:
+            calibration: Turns the scores of the stages into a probability.
+        """
         from resight.search import calibration as calibrations
 
         with writer_lock(self.local_folder):

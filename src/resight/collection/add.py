@@ -26,6 +26,21 @@ ReadImage = Callable[[ImageRef, int | None], Picture]  # a file and the longer s
 
 @dataclass(frozen=True)
 class AddReport:
+    """What `Collection.add` did.
+
+    Attributes:
+        added: Number of new images.
+        updated: Number of images whose file or attributes had changed.
+        unchanged: Number of images that the collection held already.
+        skipped: Files that could not be read, each with the reason.
+
+    Examples:
+        >>> import resight
+        >>> report = resight.open("photos.resight").add("photos/")
+        >>> report.added, report.updated, report.unchanged, len(report.skipped)
+        (0, 0, 10, 0)
+    """
+
     added: int
     updated: int
     unchanged: int

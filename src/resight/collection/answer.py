@@ -21,20 +21,49 @@ Stage = Literal["shortlist", "verified"]
 
 @dataclass(frozen=True)
 class Answer:
-    """All that a search found: hits for people, and the ranking with its matches for programs."""
+    """All that a search found: hits for people, and the ranking with its matches for programs.
+
+    Attributes:
+        query: The encoded query.
+        ranking: The order of images, with what each stage found.
+        hits: The results, best first.
+        position: Where the query was taken; None without positions or probabilities.
+        explainer: Used by `explain`; None if no branch compares patches.
+        stage: "verified", or "shortlist": before reranking, without probabilities.
+        sizes: Id of a hit → its width and height.
+
+    Examples:
+        >>> import resight
+        >>> answer = resight.open("photos.resight").ask("query.jpg", k=3)
+        >>> answer.hits[0].id
+        'eiffel-2.png'
+        >>> list(answer.ranking.ids) == [hit.id for hit in answer.hits]
+        True
+    """
 
     query: Query
     ranking: Ranking
     hits: tuple[Hit, ...]
-    position: PositionEstimate | None = None  # where the query was taken; None without positions or probabilities
+    position: PositionEstimate | None = None
     explainer: "TokenExplainer | None" = field(default=None, repr=False, compare=False)
-    stage: Stage = "verified"  # "shortlist": before reranking, without probabilities
-    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # id of a hit → its width and height
+    stage: Stage = "verified"
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def explain(self, hit: Hit) -> Evidence:
-        """Why this hit: the verified match, the pairs of tokens, and heat maps of both images.
+        """Show why an image was found; the heat maps take one pass of the encoder.
 
-        The maps take one pass of the encoder.
+        Args:
+            hit: One of `hits`.
+
+        Returns:
+            The verified match, the pairs of tokens, and heat maps of both images.
+
+        Examples:
+            >>> import resight
+            >>> answer = resight.open("photos.resight").ask("query.jpg", k=1)
+            >>> evidence = answer.explain(answer.hits[0])
+            >>> evidence.match.inliers > 100, evidence.heat is not None
+            (True, True)
         """
         match = self.ranking.matches.get(hit.id)
         evidence = Evidence(

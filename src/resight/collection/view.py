@@ -26,7 +26,24 @@ if TYPE_CHECKING:
 
 
 class View:
-    """The state of a collection; `Collection.view` makes it."""
+    """One state of a collection, which no later write changes; `Collection.view` returns it.
+
+    `len()` counts its images. Many threads may share a view.
+
+    Attributes:
+        recipe: How the collection encodes and searches.
+
+    Examples:
+        >>> import resight
+        >>> photos = resight.open("photos.resight")
+        >>> view = photos.view()
+        >>> photos.delete("castle.png")
+        1
+        >>> len(photos), len(view)
+        (9, 10)
+        >>> view.find("castle.png").size, photos.view().find("castle.png")
+        ((480, 360), None)
+    """
 
     def __init__(
         self,
@@ -54,6 +71,7 @@ class View:
 
     @property
     def version(self) -> int:
+        """A number that changes with every change of the collection."""
         return self._reader.version
 
     @property
@@ -65,12 +83,26 @@ class View:
         return len(self._reader)
 
     def ask(self, request: SearchRequest) -> Answer:
-        """The best min(k, size) of the images that meet the request's filters."""
+        """Answer one search.
+
+        Args:
+            request: The image, the number of hits, the box and the filters.
+
+        Returns:
+            The best min(k, size) of the images that meet the filters.
+        """
         query, allowed = self.encode_query(request), self._filter(request)
         return self._answer(query, search(query, self.pipeline, request.k, allowed), "verified")
 
     def ask_in_stages(self, request: SearchRequest) -> Iterator[Answer]:
-        """First the shortlist, as soon as it is found, and then what `ask` returns."""
+        """Answer one search twice: early, and in full.
+
+        Args:
+            request: The image, the number of hits, the box and the filters.
+
+        Returns:
+            First the shortlist, as soon as it is found, and then the answer of `ask`.
+        """
         query, allowed = self.encode_query(request), self._filter(request)
         stages: tuple[Stage, Stage] = ("shortlist", "verified")
         rankings = search_in_stages(query, self.pipeline, request.k, allowed)
@@ -86,11 +118,25 @@ class View:
         return self._encoding.encode_query(image, request.box)
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
-        """What is stored of the images, all or some."""
+        """Read what is stored about images: path, size, checksum and attributes.
+
+        Args:
+            ids: The images, in this order; default: all. An unknown id is a CollectionError.
+
+        Returns:
+            Their records, one by one.
+        """
         return self._reader.metadata(ids)
 
     def find(self, name: str) -> ImageRecord | None:
-        """What is stored of one image; None if the collection does not hold it."""
+        """Read what is stored about one image.
+
+        Args:
+            name: Its id.
+
+        Returns:
+            Its record; None if the collection does not hold it.
+        """
         return next(self._reader.metadata([name])) if name in self._reader.stamps else None
 
     def filter_images(self, filters: Sequence[Filter]) -> frozenset[str]:
@@ -98,11 +144,19 @@ class View:
         return self._read_attributes().filter(filters)
 
     def attributes(self) -> "tuple[AttributeSummary, ...]":
-        """The attributes to filter by: their names, kinds and common values."""
+        """List the attributes that filters can use.
+
+        Returns:
+            Their names, kinds and common values.
+        """
         return self._read_attributes().summarise()
 
     def positions(self) -> Positions:
-        """Where the images were taken, of those that have lat and lon."""
+        """Read where images were taken.
+
+        Returns:
+            The positions of the images that have `lat` and `lon`.
+        """
         return self._read_attributes().positions
 
     def descriptors(self, branch: int, ids: Sequence[str] | None = None) -> Iterator[Descriptors]:

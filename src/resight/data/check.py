@@ -204,7 +204,7 @@ def list_boxes(dataset: Dataset) -> dict[str, list[Box]]:
             f"{dataset.name} has no boxes",
             expected="positives with boxes",
             actual=f"{len(dataset.database):,} database images, none with a box",
-            fix="in a manifest, fill the column positive_boxes; docs/data.md shows how",
+            fix="in a manifest, fill the column positive_boxes; docs/guides/own-data.md shows how",
         )
     return boxes
 

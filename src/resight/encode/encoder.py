@@ -38,8 +38,12 @@ class Encoder:
         branches: Sequence[Branch],
         cache: FeatureCache | None = None,
         networks: Mapping[str, Backbone] | None = None,
+        check_transforms: bool = True,
     ) -> None:
-        """`networks` are the loaded networks of another encoder, used instead of loading them again."""
+        """`networks` are the loaded networks of another encoder, used instead of loading them again.
+
+        Without `check_transforms`, transforms may have been learnt on rows of another descriptor.
+        """
         wanted = {repr(branch.encoder): branch.encoder for branch in branches}
         loaded = networks or {}
         self.networks = {name: loaded.get(name) or build_backbone(choice) for name, choice in wanted.items()}
@@ -54,7 +58,7 @@ class Encoder:
             _fingerprint(self._backbones[backbone].fingerprint, *describer.fingerprints, *finder.fingerprints)
             for backbone, describer, finder in self._iterate("database")
         )
-        for backbone, describer, _ in self._iterate("database"):
+        for backbone, describer, _ in self._iterate("database") if check_transforms else ():
             describer.check_spaces(self._backbones[backbone].fingerprint)
         self.max_side = self._find_max_side("database")
         self.query_side = self._find_max_side("query")

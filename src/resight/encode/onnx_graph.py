@@ -7,8 +7,12 @@ runtime optimises the graph as far as it can (its default).
 makes a graph that ends after one of them. A transformer is one stream of tokens to which every block adds twice
 (attention, then its perceptron): the stream is the tensor that both a layer norm and an Add read, and the Add gives the
 stream's next state. A block's attention is the Softmax whose result multiplies the values.
+
+The official builds of onnxruntime send usage data unless a variable forbids it, which they read on import: this module
+is the only one that imports it, and forbids it where the user has not decided.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +21,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from resight.errors import RecipeError
 from resight.types import FloatArray
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+import onnxruntime
 
 QUIET = 4  # onnxruntime prints only fatal errors; the others come as exceptions
 NORM_STARTS = ("LayerNormalization", "ReduceMean")  # one node, or the formula written out

@@ -126,12 +126,16 @@ class Encoders:
 
     @cached_property
     def _query_encoder(self) -> Encoder:
-        return Encoder([*self.branches, *self._list_patch_branches()], self._cache, self._encoder.networks)
+        return self._build_with_patches([*self.branches, *self._list_patch_branches()])
 
     @cached_property
     def _patch_encoder(self) -> Encoder | None:
         patches = self._list_patch_branches()
-        return Encoder(patches, self._cache, self._encoder.networks) if patches else None
+        return self._build_with_patches(patches) if patches else None
+
+    def _build_with_patches(self, branches: Sequence[Branch]) -> Encoder:
+        """Patches go through the transforms of their branch, which were learnt on its tokens: they work row by row."""
+        return Encoder(branches, self._cache, self._encoder.networks, check_transforms=False)
 
     @cached_property
     def _stored_rows_are_queries(self) -> bool:

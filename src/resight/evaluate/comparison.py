@@ -19,11 +19,19 @@ from resight.evaluate.table import Table
 
 @dataclass(frozen=True)
 class Comparison:
+    """Several evaluations side by side; `compare` returns it.
+
+    Attributes:
+        data: The rows of each data set.
+        title: The title of the table.
+    """
+
     data: tuple[DataSetRows, ...]
     title: str = ""
 
     @property
     def rows(self) -> tuple[Row, ...]:
+        """All rows, data set by data set."""
         return tuple(row for part in self.data for row in part.rows)
 
     @cached_property
@@ -49,10 +57,31 @@ class Comparison:
 def compare(
     evaluations: Sequence[Evaluation | str | Path], *, metric: str = "", metrics: Sequence[str] = (), title: str = ""
 ) -> Comparison:
-    """Group the rows of evaluations by data set.
+    """Compare evaluations: their rows by data set, with paired differences to the first row of each.
 
-    A text is the path of an evaluation's file, or "LABEL=PATH" to rename its rows. `metric` is that of differences and
-    plots (default: the first), `metrics` are those to show (default: all).
+    Args:
+        evaluations: Evaluations, paths of JSON files that `resight eval --json` wrote, or "LABEL=PATH" to rename the
+            rows of a file.
+        metric: The metric of differences and charts; default: the first.
+        metrics: The metrics to show; default: all that the rows share.
+        title: The title of the table.
+
+    Returns:
+        The comparison; its `table` has one row per configuration.
+
+    Raises:
+        InputError: Rows on the same data differ in their queries or share a label, a file cannot be read, or the rows
+            have no such metric.
+
+    Examples:
+        >>> import resight
+        >>> settings = ["data=manifest", "metrics=['recall@1', 'ap']"]
+        >>> whole = resight.evaluate("sift", "truth.csv", overrides=settings)
+        >>> short = resight.evaluate("sift_vlad", "truth.csv", overrides=settings)
+        >>> for row in resight.compare([whole, short], metrics=["ap"]).rows:
+        ...     print(row.label, row.summary.figures["ap"].mean)
+        sift 1.0
+        sift_vlad 1.0
     """
     found = [part if isinstance(part, Evaluation) else _read(str(part)) for part in evaluations]
     rows = [row for evaluation in found for row in evaluation.rows]

@@ -51,18 +51,45 @@ def evaluate(
     progress: Progress | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Evaluation:
-    """Measure `recipes` on the data set in the folder `data`.
+    """Measure recipes on a data set with ground truth.
 
-    encoders: encode and search as these recipes do; overrides: "key=value" changes of the recipes' settings.
-    metric: of differences, and of what may be lost (default: the recipe's first).
-    keep: folder for the collection, so that a second run starts from it; cache: of the networks' features.
-    by, split: an attribute of the queries, or a CSV file (id, split), whose values get figures of their own.
-    strata, bins: also break figures down by these properties of the positives (see properties.py).
-    map: also lay out the images on a plane; distances: also tabulate distances in metres.
-    curve, steps, loss: measure one recipe at each step of a curve (see curves/), with the share that may be lost.
-    brightness: measure one recipe with the L of every image multiplied by each of these factors.
-    run_file: write the rankings as a TREC run file; for several recipes, a folder of such files.
-    progress: called with images done and in all; report: called with what is being measured.
+    Args:
+        recipes: Names of shipped recipes, TOML files or Recipes; one, or several to compare.
+        data: The folder or manifest of the data set that the recipes name.
+        encoders: Encode and search as these recipes do; `recipes` then give the data and the metrics.
+        overrides: Changes of the recipes' settings, as "key=value".
+        metric: The metric of differences, and of what may be lost; default: the recipe's first.
+        keep: A folder for the collection, so that a second run starts from it.
+        cache: Reuse features in this cache.
+        by: An attribute of the queries; each of its values gets figures of its own.
+        split: The values to use instead of `by`: a CSV file (id, split), or a mapping.
+        strata: Break figures down by these properties of the positives: size, centre, brightness, clutter, or any
+            attribute.
+        bins: The number of bins of a numeric property.
+        map: Also lay out the images on a plane.
+        distances: Also tabulate distances in metres.
+        curve: Measure one recipe at each step of this curve: "shortlist" or "compression".
+        steps: The steps of the curve; default: its own.
+        loss: The share of the metric that may be lost; the curve names the cheapest step within it.
+        brightness: Measure one recipe with the L of every image multiplied by each of these factors.
+        run_file: Write the rankings as a TREC run file; for several recipes, a folder of such files.
+        progress: Called with the number of images done and in all.
+        report: Called with the name of each recipe or step before it is measured.
+
+    Returns:
+        One row per recipe or step, with figures, intervals and differences.
+
+    Raises:
+        RecipeError: A recipe, a setting or a metric is unknown or invalid.
+        ManifestError: The data set breaks its format.
+        InputError: Options contradict each other.
+
+    Examples:
+        >>> import resight
+        >>> settings = ["data=manifest", "metrics=['recall@1', 'ap']"]
+        >>> evaluation = resight.evaluate("sift", "truth.csv", overrides=settings)
+        >>> {name: figure.mean for name, figure in evaluation.rows[0].summary.figures.items()}
+        {'recall@1': 1.0, 'ap': 1.0}
     """
     sources = [recipes] if isinstance(recipes, (str, Path, Recipe)) else list(recipes)
     _check_options(curve, keep, steps, loss, strata, split, brightness)

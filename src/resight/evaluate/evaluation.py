@@ -71,26 +71,49 @@ class Difference:
 
 @dataclass(frozen=True)
 class Evaluation:
+    """Rows that were measured on the same queries; `resight.evaluate` returns it.
+
+    Attributes:
+        title: The title of the table.
+        rows: The measured rows; `rows[0].summary.figures` maps a metric to its mean and interval.
+        heading: The heading of the column of labels.
+        reference: Number of the row that the others are compared with.
+        metric: The metric of the difference to the reference.
+        cells: The text beside a metric's mean.
+        notes: Conventions, to show below the table.
+        answer: The conclusion in one sentence.
+        chosen: Number of the row that the answer names.
+        charts: Charts of the rows.
+        settings: Settings of a curve, for the file.
+        reference_name: The name of the reference, if it is not called by its label.
+        absent: Rows that could not be measured, in the order of the table.
+        ranked: Whether the best of each metric are marked.
+        single: One recipe, whose row needs no label.
+        more_tables: Further tables, e.g. of distances.
+        run_files: TREC run files that were written.
+    """
+
     title: str
     rows: tuple[Row, ...]
-    heading: str = "variant"  # of the column of labels
-    reference: int = 0  # the row that the others are compared with
-    metric: str = ""  # of the difference to the reference
-    cells: Literal["interval", "share", "loss"] = "interval"  # the text beside a metric's mean
+    heading: str = "variant"
+    reference: int = 0
+    metric: str = ""
+    cells: Literal["interval", "share", "loss"] = "interval"
     notes: tuple[str, ...] = ()
-    answer: str = ""  # in one sentence
-    chosen: int | None = None  # the row that the answer names
+    answer: str = ""
+    chosen: int | None = None
     charts: tuple[Chart, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
-    reference_name: str = ""  # if the reference is not called by its label
-    absent: tuple[AbsentRow, ...] = ()  # in the order of the table
-    ranked: bool = False  # whether the best of each metric are marked
-    single: bool = False  # one recipe, whose row needs no label
-    more_tables: tuple[Table, ...] = ()  # e.g. distances
-    run_files: tuple[Path, ...] = ()  # TREC run files that were written
+    reference_name: str = ""
+    absent: tuple[AbsentRow, ...] = ()
+    ranked: bool = False
+    single: bool = False
+    more_tables: tuple[Table, ...] = ()
+    run_files: tuple[Path, ...] = ()
 
     @property
     def reference_label(self) -> str:
+        """The name of the reference."""
         return self.reference_name or self.rows[self.reference].label
 
     @cached_property
@@ -103,10 +126,15 @@ class Evaluation:
 
     @cached_property
     def table(self) -> Table:
+        """Title, columns, rows and notes, as `resight eval` prints them."""
         return _tabulate_strata(self) if self.single else _tabulate_rows(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON: each row has all that the evaluation of a single recipe has."""
+        """Convert to plain values, for JSON; `resight eval --json` writes them.
+
+        Returns:
+            Everything; each row has all that the evaluation of a single recipe has.
+        """
         if self.single:
             return to_dict(self.rows[0].summary)
         marks = {name: _rank(self, name) for name in self.rows[self.reference].summary.figures}
@@ -158,7 +186,14 @@ class Evaluation:
 
     @classmethod
     def read(cls, path: str | Path) -> "Evaluation":
-        """The file of `resight eval --json`."""
+        """Read a file of `resight eval --json`.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The evaluation; of the table, only what the file repeats.
+        """
         path = Path(path)
         return cls.from_dict(read_values(path), path.name)
 

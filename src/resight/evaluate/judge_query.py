@@ -34,17 +34,51 @@ RankedQuery = tuple[Ids, Judgement, Mapping[str, Box] | None]  # ids best first,
 def judge(
     ranked_ids: Ids, judgement: Judgement, names: Iterable[str], boxes: Mapping[str, Box] | None = None
 ) -> dict[str, float]:
-    """Value of each metric in `names` for one query; `boxes` are those shown for the ids.
+    """Judge the ranking of one query.
 
-    Refuses a ranking that has an id twice, a query without positives, a metric that localises without `boxes`
-    (InputError), a box that is inside out or not finite (BoxError), and an unknown metric or one of a whole run
-    (RecipeError).
+    Args:
+        ranked_ids: The ids, best first.
+        judgement: The ground truth of the query.
+        names: Metrics, such as "ap", "recall@1" or "easy/ap".
+        boxes: Id → the box shown for it; needed by metrics that localise.
+
+    Returns:
+        Metric → value.
+
+    Raises:
+        InputError: The ranking has an id twice, the query has no positives, or a metric needs `boxes`.
+        BoxError: A box is inside out or not finite.
+        RecipeError: A metric is unknown, or is one of a whole run.
+
+    Examples:
+        >>> from resight.evaluate import judge
+        >>> from resight.types import Judgement
+        >>> judge(["a", "b", "c", "d"], Judgement({"a": 1, "d": 1}), ["ap", "recall@1"])
+        {'ap': 0.75, 'recall@1': 1.0}
     """
     return next(judge_all([(ranked_ids, judgement, boxes)], names))
 
 
 def judge_all(rankings: Iterable[RankedQuery], names: Iterable[str]) -> Iterator[dict[str, float]]:
-    """`judge` for many queries, lazily; the names of the metrics are checked at once."""
+    """Judge the rankings of many queries, one by one.
+
+    Args:
+        rankings: Per query its ids, best first, its ground truth, and the boxes shown or None.
+        names: Metrics, as for `judge`; checked at once.
+
+    Returns:
+        Metric → value for each query, computed as you iterate.
+
+    Raises:
+        RecipeError: A metric is unknown, or is one of a whole run.
+
+    Examples:
+        >>> from resight.evaluate import judge_all
+        >>> from resight.types import Judgement
+        >>> truth = Judgement({"a": 1})
+        >>> list(judge_all([(["a", "b"], truth, None), (["b", "a"], truth, None)], ["recall@1"]))
+        [{'recall@1': 1.0}, {'recall@1': 0.0}]
+    """
     plan = plan_metrics(names)
     return (_judge_query(plan, *ranked) for ranked in rankings)
 

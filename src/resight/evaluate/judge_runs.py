@@ -38,24 +38,44 @@ NAMED = 3  # ids in a message
 
 @dataclass(frozen=True)
 class RunFigure:
-    """A mean over `queries`, or one value of all of them, with its 95 % interval (bootstrap over the queries)."""
+    """A figure of a run with its 95 % interval, a bootstrap over the queries.
+
+    Attributes:
+        value: A mean over the queries, or one value of all of them.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        queries: Number of queries with a value.
+        left_out: Number of judged queries without a value.
+        convention: How the metric is defined.
+    """
 
     value: float
     low: float
     high: float
     queries: int
-    left_out: int  # judged queries without a value
+    left_out: int
     convention: str
 
 
 @dataclass(frozen=True)
 class JudgedRun:
-    values: Mapping[str, Mapping[str, float]]  # query → metric → value, of the metrics of one query
+    """The figures of a run; `judge_rankings` returns it.
+
+    Attributes:
+        values: Query → metric → value, of the metrics of one query.
+        figures: Metric → its figure.
+        unjudged: Queries of the run without a judgement.
+        without_positives: Queries without positives.
+        missing: Queries with positives that the run lacks.
+        not_found: Number of positives that are not in their rankings.
+    """
+
+    values: Mapping[str, Mapping[str, float]]
     figures: Mapping[str, RunFigure]
     unjudged: tuple[str, ...]
     without_positives: tuple[str, ...]
-    missing: tuple[str, ...]  # queries with positives that the run lacks
-    not_found: int  # positives that are not in their rankings
+    missing: tuple[str, ...]
+    not_found: int
 
 
 def judge_rankings(
@@ -67,9 +87,35 @@ def judge_rankings(
     known: Container[str] | None = None,
     missing: Missing = "refuse",
 ) -> JudgedRun:
-    """Every metric of `names`; one of a whole run (uap, calibration_error) iterates over `rankings` again.
+    """Judge the rankings of a whole run, from any system.
 
     A ranking is judged in the given order; only metrics of a whole run look at scores.
+
+    Args:
+        rankings: Per query its id, the ids of its answers, best first, and their scores or None. Metrics of a whole
+            run (uap, calibration_error) iterate over them again.
+        judgements: Query → its ground truth.
+        names: Metrics, as for `judge`, and those of a whole run.
+        generator: Source of randomness for the intervals.
+        known: The ids of the database; a ranking with another id is refused.
+        missing: What to do about a query with positives that the run lacks: "refuse", "zero" (it counts as an empty
+            ranking) or "leave" (it is left out).
+
+    Returns:
+        Figures with intervals, values per query, and which queries were left out.
+
+    Raises:
+        InputError: The run lacks a query, names an unknown id, or can be read only once.
+        RecipeError: A metric is unknown.
+
+    Examples:
+        >>> import numpy as np
+        >>> from resight.evaluate.judge_runs import judge_rankings
+        >>> from resight.types import Judgement
+        >>> run = [("q1", ["a", "b"], None), ("q2", ["a", "b"], None)]
+        >>> truth = {"q1": Judgement({"a": 1}), "q2": Judgement({"b": 1})}
+        >>> judge_rankings(run, truth, ["ap"], np.random.default_rng(0)).figures["ap"].value
+        0.75
     """
     metrics = {name: build(name) for name in names}
     single = [name for name, metric in metrics.items() if not isinstance(metric, RunMetric)]

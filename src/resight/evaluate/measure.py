@@ -115,7 +115,7 @@ def load_dataset(recipe: Recipe, root: Path) -> Dataset:
         raise ManifestError(
             f"{dataset.name} has no query with a positive",
             expected="queries and their truth",
-            fix="see docs/data.md",
+            fix="see docs/guides/own-data.md",
         )
     return dataset
 

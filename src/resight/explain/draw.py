@@ -57,7 +57,31 @@ def draw_match(
     image_size: tuple[int, int],
     limit: int = 60,
 ) -> Pixels:
-    """Query on the left, image on the right, and at most `limit` lines between them."""
+    """Draw a verified match: query on the left, image on the right, lines between them.
+
+    Args:
+        query_pixels: The query, [H, W, 3] RGB uint8.
+        image_pixels: The image, likewise.
+        match: The match to draw.
+        query_size: Width and height of the original query; the pixels may be smaller.
+        image_size: Width and height of the original image.
+        limit: The most lines to draw.
+
+    Returns:
+        A new RGB image.
+
+    Examples:
+        >>> import numpy as np
+        >>> import resight
+        >>> from PIL import Image
+        >>> from resight.explain.draw import draw_match
+        >>> answer = resight.open("photos.resight").ask("query.jpg", k=1)
+        >>> hit = answer.hits[0]
+        >>> query, image = (np.asarray(Image.open(path).convert("RGB")) for path in ("query.jpg", hit.path))
+        >>> match = answer.explain(hit).match
+        >>> drawn = draw_match(query, image, match, answer.query.size, answer.sizes[hit.id])
+        >>> Image.fromarray(drawn).save("match.jpg")
+    """
     left, right = equalise(query_pixels, image_pixels)
     canvas = join(left, right)
     chosen = match.points[sample_farthest(match.points[:, :2] / query_size, limit)]
@@ -120,7 +144,31 @@ def draw_token_pairs(
     image_size: tuple[int, int],
     limit: int = PAIRS,
 ) -> Pixels:
-    """Query on the left, image on the right; matched tokens carry the same number."""
+    """Draw matched tokens: query on the left, image on the right, the same number on both tokens of a pair.
+
+    Args:
+        query_pixels: The query, [H, W, 3] RGB uint8.
+        image_pixels: The image, likewise.
+        matches: The pairs of tokens.
+        query_size: Width and height of the original query; the pixels may be smaller.
+        image_size: Width and height of the original image.
+        limit: The most pairs to draw.
+
+    Returns:
+        A new RGB image.
+
+    Examples:
+        >>> import numpy as np
+        >>> import resight
+        >>> from PIL import Image
+        >>> from resight.explain.draw import draw_token_pairs
+        >>> answer = resight.open("photos.resight").ask("query.jpg", k=1)
+        >>> hit = answer.hits[0]
+        >>> query, image = (np.asarray(Image.open(path).convert("RGB")) for path in ("query.jpg", hit.path))
+        >>> tokens = answer.explain(hit).tokens
+        >>> drawn = draw_token_pairs(query, image, tokens, answer.query.size, answer.sizes[hit.id])
+        >>> Image.fromarray(drawn).save("pairs.jpg")
+    """
     chosen = choose_pairs(matches, limit)
     left, right = equalise(query_pixels, image_pixels)
     return join(
@@ -181,7 +229,25 @@ def _label(pixels: Pixels, corner: FloatArray, text: str, colour: Colour) -> Pix
 
 
 def overlay_heat(pixels: Pixels, heat: FloatArray) -> Pixels:
-    """`pixels` under `heat` [h, w], enlarged bilinearly and clipped to 0..1."""
+    """Lay a heat map over an image: dark = no match, bright = strong match.
+
+    Args:
+        pixels: The image, [H, W, 3] RGB uint8.
+        heat: [h, w] float32, enlarged bilinearly and clipped to 0..1.
+
+    Returns:
+        A new RGB image.
+
+    Raises:
+        InputError: The heat map is empty or has not two dimensions.
+
+    Examples:
+        >>> import numpy as np
+        >>> from resight.explain.draw import overlay_heat
+        >>> pixels, heat = np.full((60, 80, 3), 128, np.uint8), np.eye(4, dtype=np.float32)
+        >>> overlay_heat(pixels, heat).shape
+        (60, 80, 3)
+    """
     if heat.ndim != 2 or not heat.size:
         raise InputError("the heat map has the wrong shape", expected="[h, w]", actual=str(list(heat.shape)))
     height, width = pixels.shape[:2]
@@ -198,7 +264,26 @@ def _mute(pixels: Pixels) -> FloatArray:
 
 
 def draw_box(pixels: Pixels, box: Box, colour: Colour = MINT) -> Pixels:
-    """`pixels` with the outline of `box`; sides outside the image are drawn on its edge."""
+    """Draw the outline of a box; sides outside the image are drawn on its edge.
+
+    Args:
+        pixels: The image, [H, W, 3] RGB uint8.
+        box: x0, y0, x1, y1 in pixels of this array.
+        colour: Red, green and blue, 0 to 255.
+
+    Returns:
+        A new RGB image.
+
+    Raises:
+        BoxError: The box is inside out.
+
+    Examples:
+        >>> import numpy as np
+        >>> from resight.explain.draw import draw_box
+        >>> pixels = np.full((60, 80, 3), 128, np.uint8)
+        >>> draw_box(pixels, (10, 10, 40, 50), colour=(255, 214, 0)).shape
+        (60, 80, 3)
+    """
     x0, y0, x1, y1 = box
     if not (x0 < x1 and y0 < y1):
         raise BoxError("the box is inside out", expected="x0 < x1 and y0 < y1", actual=str(box))

@@ -26,9 +26,9 @@ from resight.types import Descriptors, FloatArray, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    alpha: float = 3.0
-    threshold: float = 0.0
-    idf: bool = False  # weigh words by log²(N / images that have the word); with a good code book it did not help
+    alpha: float = 3.0  # exponent of the similarity of two binary codes; higher favours close ones
+    threshold: float = 0.0  # similarity of two binary codes, -1 to 1, above which they count
+    idf: bool = False  # weigh words by log²(N / images with the word); it did not help with a good code book
 
     def __post_init__(self) -> None:
         check_range("alpha", self.alpha, 0, 100)

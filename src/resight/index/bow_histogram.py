@@ -35,8 +35,8 @@ Distance = Literal["cosine", "l2", "l1", "chi2"]
 
 @dataclass(frozen=True)
 class Config:
-    distance: Distance = "cosine"
-    tf_idf: bool = True  # give rare words more weight
+    distance: Distance = "cosine"  # how two histograms are compared: cosine, l2, l1 or chi2
+    tf_idf: bool = True  # give rare words more weight: log(N / images with the word)
 
 
 @dataclass(frozen=True)

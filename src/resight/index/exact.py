@@ -27,7 +27,7 @@ from resight.types import Descriptors, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
+    match: Literal["best", "mean"] | None = None  # several query rows: best pair, or mean of row maxima; None: refuse
 
 
 def build(config: Config) -> "Exact":

@@ -23,10 +23,10 @@ from resight.types import Descriptors, FloatArray, IntArray, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    links: int = 32
-    build_width: int = 200
-    search_width: int = 128
-    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
+    links: int = 32  # links per row (faiss: M); more raise recall and memory
+    build_width: int = 200  # candidates while building (efConstruction); more raise recall and building time
+    search_width: int = 128  # candidates per search (efSearch), at least one per result; more raise recall and time
+    match: Literal["best", "mean"] | None = None  # several query rows: best pair, or mean of row maxima; None: refuse
 
     def __post_init__(self) -> None:
         check_range("links", self.links, 2, 1024)

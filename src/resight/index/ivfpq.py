@@ -32,21 +32,21 @@ from resight.types import Descriptors, FloatArray, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    m: int = 0  # parts of a row; 0: the most that divide its dimensions and take at most 64 bytes
-    nlist: int = 4096  # 0: 4 √rows; never more than a 39th of the sample
-    nbits: int = 0  # per part; 0: 8, or 4 with fast
-    nprobe: int = 64  # lists that a search looks into
-    dimensions: int = 0  # whiten rows and keep so many dimensions before coding; 0: code rows as they are
-    power: float = 0.25  # of the whitening
-    rotation: bool = False  # OPQ
-    fast: bool = False  # 4-bit fast scan
-    train_on: Literal["all", "L0", "L1", "L2", "L3"] = "all"  # grid level, each with the coarser ones
-    train_branch: int | None = None  # branch whose rows train the index; None: its own
-    train_rows: int = 200_000  # at most
-    keep: Literal["none", "fp16"] = "fp16"  # rows stored on disk for the second comparison
+    m: int = 0  # parts that a row is split into for coding; 0: the most that divide its dimensions and fit 64 bytes
+    nlist: int = 4096  # number of inverted lists; 0: 4 √rows; never more than a 39th of the training rows
+    nbits: int = 0  # bits per part; 0: 8, or 4 with fast
+    nprobe: int = 64  # lists that a search looks into; more raise recall and search time
+    dimensions: int = 0  # whiten rows and keep this many dimensions before coding; 0: code rows as they are
+    power: float = 0.25  # strength of the whitening: divide by variance^power; 0: only rotate, 0.5: full whitening
+    rotation: bool = False  # learn a rotation that makes rows easier to code (OPQ)
+    fast: bool = False  # 4-bit codes compared 32 rows at a time (fast scan); loads the lists into memory
+    train_on: Literal["all", "L0", "L1", "L2", "L3"] = "all"  # train on regions up to this grid level; all: every row
+    train_branch: int | None = None  # number of the branch whose rows train the index, from 0; None: its own
+    train_rows: int = 200_000  # most rows to train on
+    keep: Literal["none", "fp16"] = "fp16"  # rows stored on disk for the second comparison (refine)
     refine: int = 4  # compare the best refine · k images again by their stored rows
-    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
-    seed: int = 0
+    match: Literal["best", "mean"] | None = None  # several query rows: best pair, or mean of row maxima; None: refuse
+    seed: int = 0  # random seed of the training sample and of the clustering
 
     def __post_init__(self) -> None:
         check_range("m", self.m, 0, 4096)

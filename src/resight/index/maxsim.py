@@ -37,18 +37,18 @@ from resight.types import Descriptors, FloatArray, IntArray, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"
-    keep: Literal["fp32", "fp16", "none"] = "fp32"  # tokens stored for exact answers
-    exact: bool | None = None  # None: if the settings allow a proof
+    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how tokens are coded; pq: product quantisation
+    keep: Literal["fp32", "fp16", "none"] = "fp32"  # full tokens stored beside the codes, for exact scores
+    exact: bool | None = None  # give only answers that are proven exact; None: if the settings allow a proof
     m: int = 0  # pq: parts per token; 0: a quarter of the dimensions
-    bits: Literal[4, 8] = 4  # pq: per part
-    train_images: int = 1000  # pq: the most images that train it …
-    train_on: str = "*"  # pq: … among those whose id matches
-    seed: int = 0  # pq: random seed of that choice
-    cascade: bool = False
-    cascade_dims: int = 64  # of the first pass
-    cascade_books: int = 0  # bytes of residual codes per token, which then are the first pass; see kernels/rq.py
-    cascade_keep: tuple[int, ...] = (1000, 30)  # images that the first and the second pass keep
+    bits: Literal[4, 8] = 4  # pq: bits per part
+    train_images: int = 1000  # pq: most images to learn the codes from
+    train_on: str = "*"  # pq: learn only from images whose id matches this pattern, with * and ?
+    seed: int = 0  # pq: random seed of the training
+    cascade: bool = False  # search in several passes: faster, not proven exact
+    cascade_dims: int = 64  # cascade: dimensions that the first pass compares
+    cascade_books: int = 0  # cascade: first pass by residual codes of this many bytes per token; 0: by cascade_dims
+    cascade_keep: tuple[int, ...] = (1000, 30)  # cascade: images that the first and the second pass keep
 
     def __post_init__(self) -> None:
         check_settings(self)

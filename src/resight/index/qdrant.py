@@ -34,11 +34,11 @@ USING = "rows"
 
 @dataclass(frozen=True)
 class Config:
-    url: str = ""  # of a server, or the name of the environment variable that holds it
-    key: str = KEY  # the name of the environment variable that holds the server's key
-    edge: bool = False
-    exact: bool = True
-    match: Literal["best", "mean"] | None = None  # combines several query rows; None: the index refuses them
+    url: str = ""  # URL of a server, or the environment variable that holds it; empty: no server
+    key: str = KEY  # name of the environment variable that holds the server's API key
+    edge: bool = False  # store points in a Qdrant Edge shard beside the index's other files
+    exact: bool = True  # compare all points; false: Edge and servers search a graph (HNSW) instead
+    match: Literal["best", "mean"] | None = None  # several query rows: best pair, or mean of row maxima; None: refuse
 
     def __post_init__(self) -> None:
         if self.url and self.edge:

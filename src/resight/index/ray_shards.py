@@ -43,12 +43,12 @@ from resight.types import Choice, Descriptors, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    inner: Choice = field(default_factory=lambda: Choice("exact"))
-    shards: int = 2
-    replication: int = 2  # nodes that hold a shard, as far as there are so many
-    address: str = "ray"  # see resight.ray_cluster; "ray": the cluster that this process is connected to, or a new one
-    fetch: Literal["auto", "always"] = "auto"  # auto: nodes that see the folder of the index map its files
-    cache: Path | None = None  # a node's folder for fetched shards; None: below its temporary folder
+    inner: Choice = field(default_factory=lambda: Choice("exact"))  # index of each shard, alone or with settings
+    shards: int = 2  # number of shards; a hash of its id assigns each image
+    replication: int = 2  # nodes that hold each shard, if the cluster has so many
+    address: str = "ray"  # cluster: "ray" (the process's own, or a new one), "ray://HOST:PORT" or "ray://auto"
+    fetch: Literal["auto", "always"] = "auto"  # auto: nodes that see the index's folder map it; always: they copy it
+    cache: Path | None = None  # folder on each node for fetched shards; None: in its temporary folder
     patience: float = 2.0  # seconds without an answer before the next replica is asked too
     wait: float = 30.0  # seconds that a search waits for a shard that no node holds
 

@@ -54,6 +54,16 @@ Bounds = NDArray[np.int64]
 
 
 def implementation() -> Literal["avx2", "numpy"]:
+    """Name the code that runs the inner loops.
+
+    Returns:
+        "avx2" for the C extension, "numpy" without it or with RESIGHT_KERNELS=numpy.
+
+    Examples:
+        >>> from resight import kernels
+        >>> kernels.implementation() in ("avx2", "numpy")
+        True
+    """
     return "numpy" if native() is None else "avx2"
 
 

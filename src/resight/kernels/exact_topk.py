@@ -21,10 +21,20 @@ EVERY = 16  # the sample takes every 16th score
 
 @dataclass(frozen=True)
 class Certificate:
-    images: int  # with at least one token
-    rescored: int  # of them, scored in full precision
-    threshold: float  # the k-th best score; minus infinity if there are fewer images
-    margin: float  # least distance of every other image below the threshold; infinity if none is left
+    """The proof that a top k is exact.
+
+    Attributes:
+        images: Number of images with at least one token.
+        rescored: Number of images that were scored in full precision.
+        threshold: The k-th best score; minus infinity if there are fewer images.
+        margin: How far every other image lies below the threshold at least; infinity if none is left.
+        reason: The proof in words.
+    """
+
+    images: int
+    rescored: int
+    threshold: float
+    margin: float
     reason: str
 
 

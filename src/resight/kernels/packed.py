@@ -39,11 +39,31 @@ def pack(
     scratch: str | Path | None = None,
     **settings: Any,
 ) -> "Packed":
-    """Compress tokens [n, d] to fp32, fp16, int8, pq or rq. Image i owns rows offsets[i]:offsets[i + 1].
+    """Compress the tokens of many images for search.
 
-    `keep` chooses the tokens that exact answers use: those given (by reference, not copied), a half-precision copy, or
-    none. `scratch` is a folder for large arrays that should not be held in memory. `settings` go to the kind's
-    `Config`.
+    Args:
+        tokens: [n, d] the tokens of all images.
+        offsets: [N + 1] image i owns the rows offsets[i]:offsets[i + 1].
+        kind: The compression: fp32, fp16, int8, pq or rq.
+        keep: The tokens that exact answers use: those given (by reference, not copied), a half-precision copy, or none.
+        scratch: A folder for large arrays that should not be held in memory.
+        **settings: Settings of the kind.
+
+    Returns:
+        The pack.
+
+    Raises:
+        InputError: The tokens or offsets cannot be used, or the kind or `keep` is unknown.
+        RecipeError: A setting is unknown or invalid.
+
+    Examples:
+        >>> import numpy as np
+        >>> from resight import kernels
+        >>> tokens = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
+        >>> packed = kernels.pack(tokens, np.arange(0, 601, 6), kind="int8")
+        >>> rows, scores, certificate = packed.top(tokens[42:48], k=3)
+        >>> int(rows[0]), certificate.images
+        (7, 100)
     """
     module = find_kind(kind)
     if keep not in ("fp32", "fp16", "none"):
@@ -65,19 +85,41 @@ def pack(
 
 
 def open_pack(folder: str | Path, check: bool = False) -> "Packed":
-    """The pack in `folder`, memory-mapped. `check` reads all of it and compares checksums."""
+    """Map a pack that `Packed.save` wrote into memory.
+
+    Args:
+        folder: The folder of the pack.
+        check: Read all of it and compare checksums.
+
+    Returns:
+        The pack.
+
+    Examples:
+        >>> import numpy as np
+        >>> from resight import kernels
+        >>> tokens = np.eye(8, dtype=np.float32)
+        >>> kernels.pack(tokens, [0, 3, 8]).save("tokens.pack")
+        >>> len(kernels.open("tokens.pack"))
+        2
+    """
     return Packed(*load_codes(Path(folder), check))
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Tokens of many images, compressed for search."""
+    """Tokens of many images, compressed for search; `len()` counts the images.
+
+    Attributes:
+        codes: The compressed tokens.
+        reference: fp32 or fp16 tokens, if the codes are of another kind.
+    """
 
     codes: Codes
-    reference: Codes | None  # fp32 or fp16 tokens, if the codes are of another kind
+    reference: Codes | None
 
     @property
     def kind(self) -> str:
+        """The compression: fp32, fp16, int8, pq or rq."""
         return self.codes.kind
 
     @property
@@ -90,25 +132,52 @@ class Packed:
         return len(self.codes.offsets) - 1
 
     def scores(self, query: ArrayLike, rows: ArrayLike | None = None, threads: int | None = None) -> FloatArray:
-        """The mean over query tokens [Kq, d] of the best dot product: float32, for all images [N] or for `rows`.
+        """Score images by late interaction: the mean over query tokens of the best dot product.
 
-        An image without tokens scores minus infinity. `threads` is the most to use (None: all cores).
+        Args:
+            query: [Kq, d] the tokens of the query.
+            rows: Row numbers of the images to score; default: all.
+            threads: The most threads to use; default: all cores.
+
+        Returns:
+            [N] or [len(rows)] float32; an image without tokens scores minus infinity.
         """
         return self.codes.scores(validate_query(query, self.codes.d), validate_rows(rows, len(self)), threads)
 
     def errors(self, query: ArrayLike) -> FloatArray:
-        """Error bounds [N]: the most by which `scores` differ from `exact_scores`."""
+        """Bound the error of `scores`.
+
+        Args:
+            query: [Kq, d] the tokens of the query.
+
+        Returns:
+            [N] float32: the most by which `scores` differ from `exact_scores`.
+        """
         return self.codes.radius(validate_query(query, self.codes.d))
 
     def exact_scores(self, query: ArrayLike, rows: ArrayLike | None = None, threads: int | None = None) -> FloatArray:
-        """Like `scores`, computed from the kept tokens."""
+        """Score images by the kept tokens. Takes the same arguments as `scores`.
+
+        Returns:
+            [N] or [len(rows)] float32; an image without tokens scores minus infinity.
+        """
         wanted = validate_rows(rows, len(self))
         return self.exact_codes().scores(validate_query(query, self.codes.d), wanted, threads)
 
     def top(self, query: ArrayLike, k: int, exact: bool = True, threads: int | None = None) -> Top:
-        """Rows and scores of the best k, equal scores by row; fewer if fewer images have tokens.
+        """Find the best k images; fewer if fewer images have tokens.
 
-        With `exact`, the kept tokens give the answer, with its certificate; otherwise the codes do, without one.
+        Args:
+            query: [Kq, d] the tokens of the query.
+            k: The number of images.
+            exact: Answer by the kept tokens, with a certificate; otherwise by the codes, without one.
+            threads: The most threads to use; default: all cores.
+
+        Returns:
+            Row numbers, best first, equal scores by row; their scores; the certificate or None.
+
+        Raises:
+            InputError: `k` is negative, or the pack keeps no tokens and `exact` is set.
         """
         tokens = validate_query(query, self.codes.d)
         if k < 0:
@@ -120,7 +189,12 @@ class Packed:
         return rows, scores[rows], certify_all(scores, k, self.kind) if exact else None
 
     def save(self, folder: str | Path, scratch: str | Path | None = None) -> None:
-        """Write to a folder that `kernels.open` maps again. Array files in `scratch` are moved, not copied."""
+        """Write to a folder that `kernels.open` maps into memory.
+
+        Args:
+            folder: The folder to write.
+            scratch: The `scratch` folder of `pack`: its array files are moved, not copied.
+        """
         save(self.codes, self.reference, Path(folder), None if scratch is None else Path(scratch))
 
     @property
@@ -142,9 +216,27 @@ class Packed:
 
 
 def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
-    """Passes from rough to fine: packs of the same images, each with the number of images that it passes on.
+    """Chain passes from rough to fine; faster than one exact pass, not proven.
 
-    The last pass ranks by its kept tokens, or by its codes if it keeps none.
+    Args:
+        passes: Packs of the same images, each with the number of images that it passes on. The last pass ranks by its
+            kept tokens, or by its codes if it keeps none.
+
+    Returns:
+        The cascade.
+
+    Raises:
+        InputError: There is no pass, the packs hold different images, or a pass keeps no image.
+
+    Examples:
+        >>> import numpy as np
+        >>> from resight import kernels
+        >>> tokens = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
+        >>> offsets = np.arange(0, 601, 6)
+        >>> small = kernels.pack(tokens, offsets, kind="int8", dims=8)
+        >>> found = kernels.cascade([(small, 50), (kernels.pack(tokens, offsets), 10)])
+        >>> int(found.top(tokens[42:48], k=3)[0][0])
+        7
     """
     if not passes:
         raise InputError("a cascade needs a pass", expected="at least one pack", actual="none", fix="give one")
@@ -163,7 +255,27 @@ def cascade(passes: Sequence[tuple[Packed, int]]) -> "Cascade":
 
 
 def exactness_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k: int) -> float:
-    """The share of queries whose unproven top k equals the exact one, rank by rank."""
+    """Measure how often the unproven top k equals the exact one, rank by rank.
+
+    Args:
+        searcher: A pack or a cascade.
+        queries: The tokens [Kq, d] of each query.
+        k: The number of images to compare.
+
+    Returns:
+        The share of queries with the same top k, 0 to 1.
+
+    Raises:
+        InputError: There is no query.
+
+    Examples:
+        >>> import numpy as np
+        >>> from resight import kernels
+        >>> tokens = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
+        >>> packed = kernels.pack(tokens, np.arange(0, 601, 6), kind="fp16")
+        >>> kernels.exactness_rate(packed, [tokens[:6], tokens[6:12]], k=1)
+        1.0
+    """
     exact = searcher if isinstance(searcher, Packed) else searcher.passes[-1][0]
     rough: Searcher = Unproven(searcher) if isinstance(searcher, Packed) else searcher
     same = [np.array_equal(rough.top(query, k)[0], exact.top(query, k)[0]) for query in queries]
@@ -174,12 +286,26 @@ def exactness_rate(searcher: "Packed | Cascade", queries: Iterable[ArrayLike], k
 
 @dataclass(frozen=True)
 class Cascade:
-    """Several passes, each over the images that the previous one passed on: fast, not proven."""
+    """Several passes, each over the images that the previous one passed on: fast, not proven.
+
+    Attributes:
+        passes: Packs of the same images, each with the number of images that it passes on.
+    """
 
     passes: tuple[tuple[Packed, int], ...]
 
     def top(self, query: ArrayLike, k: int, threads: int | None = None, among: ArrayLike | None = None) -> Top:
-        """Rows and scores of the best k after all passes, without a certificate. `among` limits them to these rows."""
+        """Find the best k images after all passes.
+
+        Args:
+            query: [Kq, d] the tokens of the query.
+            k: The number of images.
+            threads: The most threads to use; default: all cores.
+            among: Row numbers of the images to search; default: all.
+
+        Returns:
+            Row numbers, best first; their scores; None, for there is no certificate.
+        """
         rows = None if among is None else np.unique(among)
         for packed, keep in self.passes:
             chosen = best_rows(packed.scores(query, rows, threads), max(keep, k))

@@ -46,7 +46,25 @@ __all__ = [
 
 
 def load(source: str | Path, overrides: Sequence[str] = (), preset: str | Path | None = None) -> Recipe:
-    """The recipe at a path, or the shipped one of that name, with overrides; refused if it holds alternatives."""
+    """Read one recipe from a TOML file, or load a shipped one by its name.
+
+    Args:
+        source: The path of a .toml file, or the name of a shipped recipe, such as "sift_tokens".
+        overrides: Changes such as "rerankers.0.candidates=100": a dotted key, "=" and a value.
+        preset: A second recipe that defines encoding and search; `source` then gives only the data and the metrics.
+
+    Returns:
+        The recipe, validated.
+
+    Raises:
+        RecipeError: There is no such recipe, it or an override is invalid, or it holds alternatives.
+
+    Examples:
+        >>> import resight
+        >>> recipe = resight.load_recipe("sift", ["rerankers.0.candidates=100"])
+        >>> recipe.rerankers[0].settings["candidates"]
+        100
+    """
     found = load_all(source, overrides, preset)
     if len(found) > 1:
         raise RecipeError(
@@ -143,7 +161,7 @@ def shipped_path(name: str) -> Path:
             f"no recipe {name!r}",
             expected=f"the path of a .toml file, or one of {', '.join(known)}",
             actual=name,
-            fix=did_you_mean(name, known, "check the path; docs/recipes.md shows how to write one"),
+            fix=did_you_mean(name, known, "check the path; docs/guides/recipes.md shows how to write one"),
         )
     return _folder() / f"{name}.toml"
 

@@ -11,8 +11,8 @@ widened by the usual distance between two photos of the same place. So two place
 
 The probability of a pair was fitted on objects that are in one or two of many images; a street is in many images, and a
 user who asks expects it there: PRIOR and SHARPNESS correct for that. They were chosen from a small grid on the database
-of Halensee (157 street photos, each searched among the others) with a look at its 67 queries; docs/places.md reports
-how often the circle held the truth.
+of Halensee (157 street photos, each searched among the others) with a look at its 67 queries;
+docs/guides/places.md reports how often the circle held the truth.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

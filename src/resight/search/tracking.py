@@ -8,7 +8,7 @@ degrees away from the last are `turn` times as likely. The weights of a frame's 
 
 Neighbouring frames err alike, so that each counts less than if they were independent: w is raised to `trust`. A frame
 is answered from the frames so far; the candidates of the last one are in memory. `jump` and `trust` were chosen on the
-67 frames of Halensee, for which docs/places.md has figures.
+67 frames of Halensee, for which docs/guides/places.md has figures.
 """
 
 from collections.abc import Iterable, Iterator

@@ -34,14 +34,24 @@ class Layout:
 
 @dataclass(frozen=True)
 class ImageRecord:
-    """The metadata of an image."""
+    """What a collection stores about an image, besides its descriptors.
+
+    Attributes:
+        id: Its name in the collection.
+        path: Its file, absolute.
+        sha256: Of the file's bytes.
+        bytes: Size of the file.
+        modified_ns: Time of change in nanoseconds.
+        size: Width and height of the upright original.
+        attributes: Label, position and other values.
+    """
 
     id: str
-    path: Path  # absolute
+    path: Path
     sha256: str
     bytes: int
     modified_ns: int
-    size: tuple[int, int]  # width, height
+    size: tuple[int, int]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
     @property

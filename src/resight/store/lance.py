@@ -35,8 +35,8 @@ FULL = ("No space left", "os error 28", "quota exceeded", "os error 122")
 
 @dataclass(frozen=True)
 class Config:
-    folder: Path
-    layout: tuple[Layout, ...] = ()
+    folder: Path  # folder of the collection, also s3://; resight sets it
+    layout: tuple[Layout, ...] = ()  # type and width of each branch's vectors, for a new collection; resight sets it
 
 
 def build(config: Config) -> "LanceStore":

@@ -1,8 +1,8 @@
 """Guard against leakage: refuse, leave out or allow training classes that the evaluation set also has.
 
-In: the data set, and the folder of a `resight audit` (docs/audit.md), whose `removal.csv` names the overlap: classes,
-and ids of images that had no class in the audit, whose class here is then left out. For Google Landmarks v2 the
-published list of RGLDv2-clean applies as well. Out: classes to leave out.
+In: the data set, and the folder of a `resight audit` (docs/guides/leak-audit.md); its `removal.csv` names the overlap:
+classes, and ids of images that had no class in the audit, whose class here is then left out. For Google Landmarks v2
+the published list of RGLDv2-clean applies as well. Out: classes to leave out.
 """
 
 import csv

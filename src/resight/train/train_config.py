@@ -108,7 +108,7 @@ def read_settings(recipe: Recipe) -> Settings:
             f"the recipe {recipe.name!r} has no training settings",
             expected=f'a table [train] with name = "{NAME}"',
             actual="none" if choice is None else f"name = {choice.name!r}",
-            fix="use a recipe that has one, such as cider/sfm120k; docs/training.md lists the settings",
+            fix="use a recipe that has one, such as cider/sfm120k; docs/guides/training.md lists the settings",
         )
     settings: Settings = plugins.configure(Settings, choice.settings, "train")
     return settings

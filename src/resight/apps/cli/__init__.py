@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -85,8 +85,20 @@ app = typer.Typer(
 )
 
 
+def print_version(wanted: bool) -> None:
+    if wanted:
+        import resight
+
+        print(f"resight {resight.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def describe() -> None:
+def describe(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Find the very same object in other images, see where it is, and know how sure the answer is."""
 
 

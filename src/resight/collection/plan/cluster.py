@@ -13,7 +13,7 @@ r replicas, S shards, c cores per node; u = 0.8 is the usable share of a node.
 
 The store counts once: a shared folder or an object store replicates by itself. Latency is that of the scan over all
 shards at once; encoding the query and verifying candidates do not grow with N and add to it. The plan assumes that
-cores add up without loss; docs/scale.md compares this with measurements.
+cores add up without loss; docs/guides/scale.md compares this with measurements.
 """
 
 import math

@@ -34,25 +34,25 @@ RENDERING = 1  # increase when the same settings render different crops
 
 @dataclass(frozen=True)
 class Config:
-    map: Path = Path("map")  # below the root; without a suffix, the first of SUFFIXES that exists
-    bounds: tuple[float, ...] = ()  # west, south, east, north; default: a GeoTIFF's own, else -180, -90, 180, 90
-    catalogue: Path = Path("craters.csv")
-    query_map: Path = Path("query_map")
-    query_bounds: tuple[float, ...] = ()
-    radius_km: float = 1737.4  # of the globe: the Moon 1737.4, Mars 3389.5, Mercury 2439.7
-    views: tuple[float, ...] = (2.0, 3.0)  # sides of the database's crops, in diameters
-    query_views: tuple[float, ...] = (2.5,)
-    smallest_km: float = 0.0
-    largest_km: float = float("inf")
-    least_pixels: float = 32.0  # map pixels per side of a crater's smallest crop
-    craters: int = 0  # number to draw at random; 0: all
-    seed: int = 0
-    pixels: int = 256  # side of a crop's file
-    lon: str = ""  # columns of the catalogue; default: the usual names
-    lat: str = ""
-    diameter: str = ""
-    id: str = ""
-    crops: Path | None = None  # parent of the folder with crops; None: resight in the user's cache directory
+    map: Path = Path("map")  # map of the globe, below the root; without a suffix: .png, .jpg, .jpeg, .tif or .tiff
+    bounds: tuple[float, ...] = ()  # west, south, east, north of the map in degrees; default: the GeoTIFF's, or globe
+    catalogue: Path = Path("craters.csv")  # CSV table of the craters, below the root
+    query_map: Path = Path("query_map")  # second map, to cut queries from, below the root; without one: no queries
+    query_bounds: tuple[float, ...] = ()  # west, south, east, north of query_map; default: as for the map
+    radius_km: float = 1737.4  # radius of the globe in km: Moon 1737.4, Mars 3389.5, Mercury 2439.7
+    views: tuple[float, ...] = (2.0, 3.0)  # sides of the database crops, in crater diameters
+    query_views: tuple[float, ...] = (2.5,)  # sides of the query crops, in crater diameters
+    smallest_km: float = 0.0  # smallest crater diameter in km
+    largest_km: float = float("inf")  # largest crater diameter in km
+    least_pixels: float = 32.0  # leave out craters whose smallest crop has fewer map pixels per side
+    craters: int = 0  # number of craters to draw at random; 0: all
+    seed: int = 0  # random seed of the draw of craters
+    pixels: int = 256  # width and height of each crop in pixels
+    lon: str = ""  # catalogue's column of longitudes, in degrees; empty: the usual names
+    lat: str = ""  # catalogue's column of latitudes, in degrees; empty: the usual names
+    diameter: str = ""  # catalogue's column of diameters, in km; empty: the usual names
+    id: str = ""  # catalogue's column of ids; empty: the usual names, else the row's number
+    crops: Path | None = None  # folder below which crops are rendered; None: resight in the user's cache directory
 
     def __post_init__(self) -> None:
         check_range("radius_km", self.radius_km, 1)

@@ -43,7 +43,7 @@ Relevance = Mapping[str, Sequence[str]]  # image or crater → craters of the ga
 
 @dataclass(frozen=True)
 class Config:
-    split: Literal["test", "train"] = "test"
+    split: Literal["test", "train"] = "test"  # test: gallery and queries; train: a gallery with labels, no queries
 
 
 def build(config: Config) -> "CraterBenchSource":

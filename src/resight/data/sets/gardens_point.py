@@ -17,9 +17,9 @@ from resight.types import Dataset, ImageRef, Judgement
 
 @dataclass(frozen=True)
 class Config:
-    queries: str = "night_right"
-    database: str = "day_left"
-    tolerance: int = 2
+    queries: str = "night_right"  # walk whose frames are the queries: day_left, day_right or night_right
+    database: str = "day_left"  # walk whose frames are searched; not that of the queries
+    tolerance: int = 2  # frames of both walks show the same place if their numbers differ by at most this
 
 
 def build(config: Config) -> "GardensPointSource":

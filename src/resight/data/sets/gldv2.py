@@ -38,7 +38,7 @@ SITE = "https://s3.amazonaws.com/google-landmark"
 
 @dataclass(frozen=True)
 class Config:
-    which: Literal["train", "clean", "rgldv2_clean", "retrieval"] = "clean"
+    which: Literal["train", "clean", "rgldv2_clean", "retrieval"] = "clean"  # three training sets, or the benchmark
     usage: Literal["private", "public", "both"] = "private"  # retrieval: private queries test, public ones validate
 
 

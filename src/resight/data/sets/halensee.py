@@ -25,8 +25,8 @@ COLUMNS = ("file", "role", "lat", "lon", "heading_deg")
 
 @dataclass(frozen=True)
 class Config:
-    metres: float = 25.0
-    heading: float | None = None  # degrees between two cameras at the same place; None: any
+    metres: float = 25.0  # photos at most this many metres apart show the same place
+    heading: float | None = None  # largest difference between camera directions in degrees, 0 to 180; None: any
 
     def __post_init__(self) -> None:
         check_range("metres", self.metres, 0)

@@ -35,13 +35,13 @@ BATCH_ROWS = 64  # small, since images are large
 
 @dataclass(frozen=True)
 class Config:
-    image: str = "image"  # name of the column
-    label: str = "label"  # name of the column; "": no labels
-    id: str = ""  # name of the column; "": the id is split/row
-    split: str = ""  # name of the column; "": files or folders name the split
-    database_split: str = "train"
-    query_split: str = "test"  # "": no queries
-    images: Path | None = None  # parent of the folder with images; None: resight in the user's cache directory
+    image: str = "image"  # column of the images
+    label: str = "label"  # column of the labels; empty: no labels
+    id: str = ""  # column of the ids; empty: an id is split/row
+    split: str = ""  # column of the splits; empty: files or folders name the split
+    database_split: str = "train"  # split that is searched
+    query_split: str = "test"  # split of the queries; empty: no queries
+    images: Path | None = None  # folder below which images are extracted; None: resight in the user's cache directory
 
 
 def build(config: Config) -> "HuggingFaceSource":

@@ -31,7 +31,7 @@ FIX = "`resight data check ilias ROOT` lists what to download and where to put i
 @dataclass(frozen=True)
 class Config:
     query_box: bool = False  # crop queries to their box; the published protocol takes the whole image
-    distractors: Path | None = None  # relative to the data set's folder
+    distractors: Path | None = None  # folder, or list of files, of further images; relative to the data set's folder
 
 
 def build(config: Config) -> "IliasSource":

@@ -40,8 +40,8 @@ FIX = "`resight data check instre ROOT` lists what to download and where to put 
 
 @dataclass(frozen=True)
 class Config:
-    queries_per_class: int = 5  # if no ground truth is found
-    seed: int = 0
+    queries_per_class: int = 5  # queries to draw from each class if there is no ground truth file
+    seed: int = 0  # random seed of the draw of queries
 
     def __post_init__(self) -> None:
         check_range("queries_per_class", self.queries_per_class, 1)

@@ -31,8 +31,8 @@ CHECKED_QUERIES = 200
 
 @dataclass(frozen=True)
 class Config:
-    within_metres: float = 25.0
-    heading: float | None = None  # degrees
+    within_metres: float = 25.0  # by position: database images within this many metres of a query are its positives
+    heading: float | None = None  # by position: largest difference between camera directions in degrees; None: any
 
     def __post_init__(self) -> None:
         check_range("within_metres", self.within_metres, 0)

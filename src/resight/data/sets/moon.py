@@ -37,20 +37,20 @@ RENDERING = 1  # increase when the same settings render different crops
 
 @dataclass(frozen=True)
 class Config:
-    craters: int = 700
-    smallest_km: float = 20.0
-    largest_km: float = 90.0
-    seed: int = 0  # for the choice of craters and the queries' scale and centre
-    views: tuple[float, ...] = (2.0, 3.0)  # sides of the gallery crops, in diameters
-    azimuth: float = 270.0  # of the gallery's light, degrees clockwise from north
-    query_azimuths: tuple[float, ...] = (315.0, 0.0, 45.0)  # each for an equal share of the queries
-    query_smallest: float = 1.6  # sides of the query crops, in diameters: uniform between the two
-    query_largest: float = 3.6
-    query_shift: float = 0.65  # largest shift from the crater's centre, east and north each, in diameters
-    altitude: float = 45.0  # of the light above the horizon, degrees
-    exaggeration: float = 1.0  # of heights
-    pixels: int = 256  # side of a crop's file
-    crops: Path | None = None  # parent of the folder with crops; None: resight in the user's cache directory
+    craters: int = 700  # number of craters to draw at random
+    smallest_km: float = 20.0  # smallest crater diameter in km
+    largest_km: float = 90.0  # largest crater diameter in km
+    seed: int = 0  # random seed for the choice of craters and the queries' scale and centre
+    views: tuple[float, ...] = (2.0, 3.0)  # sides of the gallery crops, in crater diameters
+    azimuth: float = 270.0  # direction of the gallery's light, degrees clockwise from north
+    query_azimuths: tuple[float, ...] = (315.0, 0.0, 45.0)  # light of the queries, degrees from north, in equal shares
+    query_smallest: float = 1.6  # smallest side of a query crop, in crater diameters; sides are drawn uniformly
+    query_largest: float = 3.6  # largest side of a query crop, in crater diameters
+    query_shift: float = 0.65  # largest shift of a query crop off centre, east and north, in crater diameters
+    altitude: float = 45.0  # height of the light above the horizon, degrees, 0 to 90
+    exaggeration: float = 1.0  # vertical exaggeration of heights
+    pixels: int = 256  # width and height of each crop in pixels
+    crops: Path | None = None  # folder below which crops are rendered; None: resight in the user's cache directory
 
     def __post_init__(self) -> None:
         check_range("craters", self.craters, 1)

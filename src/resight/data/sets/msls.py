@@ -46,15 +46,15 @@ FIX = "`resight data check msls ROOT` lists what to download and where to put it
 
 @dataclass(frozen=True)
 class Config:
-    cities: tuple[str, ...] = ()  # default: all of the split
-    split: Literal["train", "val", "test"] = "val"
-    radius: float = 25.0  # metres
-    heading: float | None = None  # degrees between two cameras at the same place; None: any
-    subtask: Literal["all", "s2w", "w2s", "o2n", "n2o", "d2n", "n2d"] = "all"
-    panoramas: bool = False  # keep panoramas
-    unmatched: bool = False  # keep queries without a positive
-    queries: int = 0  # number to draw at random from all cities; 0: all
-    seed: int = 0
+    cities: tuple[str, ...] = ()  # cities to load; default: all of the split
+    split: Literal["train", "val", "test"] = "val"  # split to load; its cities are the default of cities
+    radius: float = 25.0  # photos at most this many metres apart show the same place
+    heading: float | None = None  # largest difference between camera directions in degrees, 0 to 180; None: any
+    subtask: Literal["all", "s2w", "w2s", "o2n", "n2o", "d2n", "n2d"] = "all"  # all, summer/winter, old/new, day/night
+    panoramas: bool = False  # keep panoramas, which the published protocol leaves out
+    unmatched: bool = False  # keep queries without a positive, which the published protocol leaves out
+    queries: int = 0  # number of queries to draw at random from all cities; 0: all
+    seed: int = 0  # random seed of the draw of queries
 
     def __post_init__(self) -> None:
         check_range("radius", self.radius, 0)

@@ -27,8 +27,8 @@ from resight.types import Box, Dataset, ImageRef, Judgement
 
 @dataclass(frozen=True)
 class Config:
-    direction: Literal["photo_to_painting", "painting_to_photos"] = "photo_to_painting"
-    sets: tuple[str, ...] = ()  # default: all
+    direction: Literal["photo_to_painting", "painting_to_photos"] = "photo_to_painting"  # query first, then database
+    sets: tuple[str, ...] = ()  # sets of photos to load, by `set` in truth.json; default: all
 
 
 def build(config: Config) -> "MuseumSource":

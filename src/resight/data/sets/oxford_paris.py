@@ -60,7 +60,7 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class Config:
-    which: Literal["oxford5k", "paris6k"] = "oxford5k"
+    which: Literal["oxford5k", "paris6k"] = "oxford5k"  # data set to load: Oxford5k or Paris6k
 
 
 def build(config: Config) -> "OxfordParisSource":

@@ -35,8 +35,8 @@ PICTURES = {
 
 @dataclass(frozen=True)
 class Config:
-    which: Literal["roxford5k", "rparis6k"] = "roxford5k"
-    distractors: Path | None = None  # a folder, or a list of files; relative to the data set's folder
+    which: Literal["roxford5k", "rparis6k"] = "roxford5k"  # data set to load: ROxford5k or RParis6k
+    distractors: Path | None = None  # folder, or list of files, of distractors; relative to the data set's folder
 
 
 def build(config: Config) -> "RevisitedSource":

@@ -25,7 +25,7 @@ SITE = "http://cmp.felk.cvut.cz/cnnimageretrieval/data/train"
 
 @dataclass(frozen=True)
 class Config:
-    split: Literal["train", "val"] = "train"
+    split: Literal["train", "val"] = "train"  # train: images with labels, no queries; val: also queries
 
 
 def build(config: Config) -> "Sfm120kSource":

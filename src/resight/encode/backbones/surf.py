@@ -26,9 +26,9 @@ ABOUT = About("local features", DIMENSIONS, "key point", "none needed", "MIT (ma
 
 @dataclass(frozen=True)
 class Config:
-    features: int = 500  # at most, the strongest first
-    threshold: float = 0.1  # lower finds weaker key points
-    max_side: int = 800  # larger images are reduced to this before detection
+    features: int = 500  # most key points per image; the strongest stay
+    threshold: float = 0.1  # strength that a key point needs; lower finds more
+    max_side: int = 800  # pixels; an image with a longer side is reduced to this before detection
 
     def __post_init__(self) -> None:
         check_range("features", self.features, 1, 1_000_000)

@@ -33,7 +33,7 @@ ABOUT = About(
 
 @dataclass(frozen=True)
 class Config(Settings):
-    model: str = "vit_small_patch14_dinov2.lvd142m"  # a name of timm, with or without the tag of its weights
+    model: str = "vit_small_patch14_dinov2.lvd142m"  # name in timm, with or without the tag of its weights
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -37,7 +37,7 @@ ABOUT = About(
 
 @dataclass(frozen=True)
 class Config(Settings):
-    model: str = "facebook/dinov2-small"  # an id of the hub, or a folder made by save_pretrained
+    model: str = "facebook/dinov2-small"  # id on the Hugging Face hub, or a folder made by save_pretrained
 
 
 def build(config: Config) -> TorchBackbone:

@@ -17,13 +17,12 @@ LEARN = "learn"  # instead of a file: learn from the images that are indexed
 
 @dataclass(frozen=True)
 class VocabularySettings:
-    codebook: Path | None = None  # a file of your own, or "learn"; None: the generic one for RootSIFT
-    words: int | None = None  # number to learn, or that the file must have
-    normalise: bool = False  # features to unit length first, as for tokens of a network
-    # For codebook = "learn":
-    sample: int = 500_000  # features at most
-    branching: int | None = None  # children per node of a tree of words; None: no tree
-    seed: int = 0
+    codebook: Path | None = None  # code book file, or "learn" to learn one; None: the one shipped for RootSIFT
+    words: int | None = None  # number of visual words: to learn, or that the file must have
+    normalise: bool = False  # scale features to unit length first, as for tokens of a network
+    sample: int = 500_000  # learn: most features to learn from
+    branching: int | None = None  # learn: children per node of a vocabulary tree; None: no tree
+    seed: int = 0  # learn: random seed
 
     def __post_init__(self) -> None:
         check_range("sample", self.sample, 1)

@@ -37,12 +37,12 @@ SHARED_BY = {"hard_top1": 1, "soft_top2": 2, "soft_top4": 4}
 
 @dataclass(frozen=True)
 class Config:
-    k: int = 32
-    seeds: Seeds = "fps"
-    assignment: Assignment = "hard_top1"
-    merge: Merge = "seed_plus_mean"
-    temperature: float = 0.1  # of soft and dense assignment; lower is harder
-    blank: float = 1.0  # mean cosine of tokens above which an image gets none; depends on the encoder
+    k: int = 32  # tokens per image; an image with fewer keeps all
+    seeds: Seeds = "fps"  # how seeds are chosen: fps (farthest point sampling) or attention (most CLS attention)
+    assignment: Assignment = "hard_top1"  # how tokens join seeds: nearest, 2 or 4 nearest, or all (group_dense)
+    merge: Merge = "seed_plus_mean"  # how a seed and its members merge: seed plus the members' mean, or mean of all
+    temperature: float = 0.1  # softmax temperature of soft and dense assignment; lower favours the nearest seed
+    blank: float = 1.0  # an image whose tokens have a higher mean cosine gets none; depends on the encoder; 1: off
 
 
 def build(config: Config) -> "Aggregated":

@@ -18,7 +18,7 @@ from resight.types import Descriptors, Features, Role
 
 @dataclass(frozen=True)
 class Config(VocabularySettings):
-    query_words: int = 5
+    query_words: int = 5  # nearest words that each query feature is assigned to; database features get one
 
     def __post_init__(self) -> None:
         super().__post_init__()

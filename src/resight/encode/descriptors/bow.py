@@ -26,9 +26,9 @@ from resight.types import Descriptors, Features, FloatArray, Role
 
 @dataclass(frozen=True)
 class Config(VocabularySettings):
-    assignment: Literal["hard", "soft"] = "hard"
-    neighbours: int = 5  # soft: words per feature
-    width: float | None = None  # soft: of the Gaussian; None: from the code book's `gap`
+    assignment: Literal["hard", "soft"] = "hard"  # hard: count each feature for its nearest word; soft: divide it
+    neighbours: int = 5  # soft: number of nearest words that share a feature
+    width: float | None = None  # soft: width of the Gaussian of distances; None: from the code book's `gap`
 
     def __post_init__(self) -> None:
         super().__post_init__()

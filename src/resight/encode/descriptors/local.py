@@ -16,7 +16,7 @@ from resight.types import Descriptors, Features, FloatArray, Role
 
 @dataclass(frozen=True)
 class Config:
-    limit: int = 1000  # rows per image at most, in the backbone's order (strongest first where it sorts)
+    limit: int = 1000  # most rows per image, in the encoder's order (strongest first where it sorts)
 
     def __post_init__(self) -> None:
         check_range("limit", self.limit, 2, 1_000_000)

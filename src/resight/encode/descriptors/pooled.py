@@ -28,10 +28,10 @@ Negative = Literal["clamp", "signed"]
 
 @dataclass(frozen=True)
 class Config:
-    pooling: Pooling = "mean"
-    p: float = 3.0  # of gem: 1 is the mean, large is the maximum
-    include_cls: bool = False  # for max and gem
-    negative: Negative = "clamp"  # for gem
+    pooling: Pooling = "mean"  # how tokens become one vector: cls, mean, mean_all, max, gem or head (network's own)
+    p: float = 3.0  # gem: exponent; 1 is the mean, a large one the maximum
+    include_cls: bool = False  # max and gem: pool the CLS token too
+    negative: Negative = "clamp"  # gem: negative values are clamped to 1e-6, or keep their sign (signed)
 
 
 def build(config: Config) -> "Pooled":

@@ -31,10 +31,10 @@ NEEDS_NOTHING = ("all", "norm", "random", "grid")
 
 @dataclass(frozen=True)
 class Config:
-    selection: Selection = "all"
-    k: int = 64  # tokens per image at most; `all` ignores it
-    normalise: bool = True  # to unit length, so that a dot product is a cosine
-    seed: int = 0  # of `random`
+    selection: Selection = "all"  # which tokens stay: all, or k by attention, norm, grid, random or CLS similarity
+    k: int = 64  # most tokens per image; selection = "all" ignores it
+    normalise: bool = True  # scale tokens to unit length, so that a dot product is a cosine
+    seed: int = 0  # random seed of selection = "random"
 
 
 def build(config: Config) -> "Tokens":

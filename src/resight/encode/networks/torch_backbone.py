@@ -33,22 +33,22 @@ SEED = 0  # of untrained weights
 class Settings:
     """Of every network on torch; None leaves a setting as the network's makers have it."""
 
-    weights: Path | None = None  # a checkpoint of your own: .safetensors, or .pth; None: the makers', from the hub
-    untrained: bool = False  # random weights, always the same: for tests and for timing
-    block: int | None = None  # that gives the tokens or feature map, from 0; None: the last, after the final norm
-    projection: bool = False  # the network's vector after its last linear layer (CLIP's space shared with texts)
-    attention: bool = True  # of CLS in the block, which runs slower for it
-    size: int | None = None  # width and height of the input; fit = "keep": of a square as large
-    fit: Fit = "squash"
-    share: float | None = None  # of the largest centred square that fit = "crop" shows
-    interpolation: Interpolation | None = None
-    mean: tuple[float, ...] | None = None  # of the training images, 0 to 1: red, green, blue
-    deviation: tuple[float, ...] | None = None
-    device: Device = "auto"  # auto: cuda, else mps, else cpu
-    precision: Precision = "fp32"
-    compile: bool = False  # by torch.compile: slow to start, faster afterwards
-    threads: int = 1  # per batch on a CPU, beside other batches; sets torch's number for the whole process
-    batch: int | None = None  # pictures at once; None: 1 on a CPU, 32 elsewhere
+    weights: Path | None = None  # checkpoint of your own, .safetensors or .pth; None: the makers' weights, from the hub
+    untrained: bool = False  # use random weights, always the same: for tests and timing
+    block: int | None = None  # block whose tokens or feature map to use, from 0; None: the last, after the final norm
+    projection: bool = False  # use the vector after the last linear layer as head (CLIP: the space shared with texts)
+    attention: bool = True  # also compute the attention of CLS in the block, which is slower
+    size: int | None = None  # input side in pixels; with fit = "keep", of a square of equal area; None: as in training
+    fit: Fit = "squash"  # squash: distort to a square; crop: show the central square; keep: keep the proportions
+    share: float | None = None  # fit = "crop": share of the central square's side to show, 0.05 to 1; None: as trained
+    interpolation: Interpolation | None = None  # how to resize pictures: area, bilinear, bicubic; None: as in training
+    mean: tuple[float, ...] | None = None  # mean colour to subtract: red, green, blue, 0 to 1; None: as in training
+    deviation: tuple[float, ...] | None = None  # deviation of colours to divide by, 0 to 1; None: as in training
+    device: Device = "auto"  # where the network runs; auto: cuda, else mps, else cpu
+    precision: Precision = "fp32"  # floating-point format that the network computes in
+    compile: bool = False  # compile the network with torch.compile: slow to start, faster afterwards
+    threads: int = 1  # CPU threads per batch; sets torch's number for the whole process
+    batch: int | None = None  # pictures per forward pass; None: 1 on a CPU, 32 elsewhere
 
     def __post_init__(self) -> None:
         check_range("threads", self.threads, 1, 256)

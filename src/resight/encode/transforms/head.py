@@ -13,7 +13,7 @@ from resight.types import Descriptors, Role
 
 @dataclass(frozen=True)
 class Config:
-    file: Path
+    file: Path  # file of the trained head, made by `resight train --folder`
 
 
 def build(config: Config) -> "HeadTransform":

@@ -19,8 +19,8 @@ SCALES = (0.4, 0.5, 0.7, 1.0, 1.4)
 
 @dataclass(frozen=True)
 class Config:
-    scales: tuple[float, ...] = SCALES  # of database images, relative to the size of the network's input
-    query_scales: tuple[float, ...] | None = None  # None: the same
+    scales: tuple[float, ...] = SCALES  # input sizes for database images, relative to the encoder's own
+    query_scales: tuple[float, ...] | None = None  # input sizes for queries, relative to the encoder's; None: as scales
 
     def __post_init__(self) -> None:
         for name, values in (("scales", self.scales), ("query_scales", self.query_scales)):

@@ -13,7 +13,7 @@ from resight.types import Descriptors, Role
 
 @dataclass(frozen=True)
 class Config:
-    file: Path
+    file: Path  # file of the whitening, made by `resight whiten`
 
 
 def build(config: Config) -> "Whiten":

@@ -39,9 +39,9 @@ TRAINING = ("train_images", "train_on", "seed")  # settings of the index that on
 
 @dataclass(frozen=True)
 class Config:
-    steps: tuple[str, ...] = ()
-    loss: float = 0.01
-    metric: str = ""
+    steps: tuple[str, ...] = ()  # codes to compare: fp32, fp16, int8 or pqMxB, M parts of B bits; default: several
+    loss: float = 0.01  # largest loss of the metric to accept, as a share of its value at fp32
+    metric: str = ""  # metric that decides; empty: the recipe's first
 
     def __post_init__(self) -> None:
         check_range("loss", self.loss, 0, 1)

@@ -34,9 +34,9 @@ RERANKER = "late"
 
 @dataclass(frozen=True)
 class Config:
-    steps: tuple[str, ...] = ()
-    loss: float = 0.06
-    metric: str = ""
+    steps: tuple[str, ...] = ()  # sizes to compare: images ("50") or shares of the database ("5%"); default: several
+    loss: float = 0.06  # largest loss of the metric to accept, as a share of its value with all images
+    metric: str = ""  # metric that decides; empty: the recipe's first
 
     def __post_init__(self) -> None:
         check_range("loss", self.loss, 0, 1)
@@ -110,7 +110,7 @@ def _find_reranker(recipe: Recipe) -> int:
             f"the recipe {recipe.name!r} has no second stage for this curve",
             expected=f"a single-vector shortlist and the reranker {RERANKER!r}",
             actual=f"rerankers {', '.join(names) or 'none'}",
-            fix="e.g. gardens_point_two_stages; docs/evaluation.md shows how such a recipe is written",
+            fix="e.g. gardens_point_two_stages; docs/guides/evaluation.md shows how such a recipe is written",
         )
     return names.index(RERANKER)
 

@@ -19,7 +19,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # k; None reads the whole ranking
+    at: float | None = None  # k, the number of ranks to count; None: the whole ranking
 
 
 def build(config: Config) -> "AveragePrecision":

@@ -18,7 +18,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # accepts no number; the field makes "ap_trapezoid@5" a clear error
+    at: float | None = None  # takes no number: "ap_trapezoid@5" is an error
 
 
 def build(config: Config) -> "TrapezoidalAveragePrecision":

@@ -22,7 +22,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # k; None takes every rank
+    at: float | None = None  # k, the number of ranks to count per query; None: every rank
 
 
 def build(config: Config) -> "CalibrationError":

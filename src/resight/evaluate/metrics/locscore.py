@@ -18,7 +18,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # δ; None weighs by the overlap itself
+    at: float | None = None  # δ, the IoU that a hit needs; None: weigh each hit by its IoU
 
 
 def build(config: Config) -> "LocScore":

@@ -17,7 +17,7 @@ THRESHOLDS = (0.3, 0.4, 0.5)
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # accepts no number; the field makes "mlocscore@0.3" a clear error
+    at: float | None = None  # takes no number: "mlocscore@0.3" is an error
 
 
 def build(config: Config) -> "MeanLocScore":

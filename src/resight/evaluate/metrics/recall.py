@@ -14,7 +14,7 @@ from resight.types import IntArray
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # k, required
+    at: float | None = None  # k, the number of ranks to count (required)
 
 
 def build(config: Config) -> "Recall":

@@ -25,7 +25,7 @@ BLOCK = 32  # queries whose counts are added at once
 
 @dataclass(frozen=True)
 class Config:
-    at: float | None = None  # accepts no number; the field makes "uap@5" a clear error
+    at: float | None = None  # takes no number: "uap@5" is an error
 
 
 def build(config: Config) -> "MicroAveragePrecision":

@@ -15,7 +15,7 @@ from resight.types import FloatArray
 
 @dataclass(frozen=True)
 class Config:
-    depth: int = 60  # the larger, the less the first few ranks differ
+    depth: int = 60  # constant added to each rank; the larger, the less the first few ranks differ
 
     def __post_init__(self) -> None:
         check_range("depth", self.depth, 0, 1_000_000)

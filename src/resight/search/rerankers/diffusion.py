@@ -36,13 +36,13 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 200
-    links: int = 10
-    starts: int = 1
-    power: float = 3.0
-    decay: float = 0.5
-    balance: float = 0.5
-    steps: int = 20  # of conjugate gradients, at most
+    candidates: int = 200  # first images of the ranking to score again, at most 2,000
+    links: int = 10  # nearest neighbours per candidate; two are linked if each is among the other's
+    starts: int = 1  # candidates nearest the query, from which similarity spreads
+    power: float = 3.0  # exponent of similarities; higher favours strong links
+    decay: float = 0.5  # how far similarity spreads along links: 0 (not at all) to 0.9999
+    balance: float = 0.5  # weight of the previous score in the blend, 0 to 1; 0: diffusion alone
+    steps: int = 20  # most steps of the solver (conjugate gradients)
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, MOST)

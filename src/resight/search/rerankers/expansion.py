@@ -30,14 +30,14 @@ from resight.vectors import l2_normalise
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 100  # of the expanded query, at least
-    neighbours: int = 5
-    power: float = 3.0
-    inliers: int = 15  # a neighbour counts that has so many …
-    share: float = 0.9  # … or this share of the best similarity …
-    standout: float = 3.0  # … and this robust z-score
-    fewest: int = 1
-    keep: float = 0.5
+    candidates: int = 100  # fewest images that the expanded query retrieves; 0: no expansion
+    neighbours: int = 5  # first images of the ranking that may expand the query
+    power: float = 3.0  # exponent of a neighbour's weight, its similarity: 0 is AQE (plain mean), more is αQE
+    inliers: int = 15  # a neighbour with this many inliers counts, whatever its similarity
+    share: float = 0.9  # a neighbour without these inliers needs this share of the best similarity, 0 to 1
+    standout: float = 3.0  # a neighbour without these inliers also needs this robust z-score
+    fewest: int = 1  # drop the expanded answer if fewer neighbours count
+    keep: float = 0.5  # drop the expanded answer if less than this share of the first `neighbours` answers stays
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)

@@ -24,13 +24,13 @@ AROUND = 0.5  # of the sides of a region, on each side
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 30
-    model: Model = "homography"
-    ratio: float = 0.9
-    mutual: bool = True
-    tolerance: float = 6.0
-    iterations: int = 2000
-    within: Literal["image", "region"] = "image"
+    candidates: int = 30  # first images of the ranking to verify
+    model: Model = "homography"  # homography for flat objects and far views, fundamental for scenes with depth
+    ratio: float = 0.9  # keep a match if its distance is below this share of the second-best's (Lowe's ratio test)
+    mutual: bool = True  # keep a match only if each key point is the other's nearest
+    tolerance: float = 6.0  # pixels by which an inlier may miss the model in the database image (fundamental: half)
+    iterations: int = 2000  # most iterations of the robust estimation (MAGSAC); fundamental takes twice as many
+    within: Literal["image", "region"] = "image"  # match key points of the whole image, or around its best region
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)

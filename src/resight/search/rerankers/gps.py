@@ -45,14 +45,14 @@ GAP = 1e-3  # between the scores of two groups of images
 
 @dataclass(frozen=True)
 class Config:
-    variant: Literal["a", "b", "oracle"] = "b"
-    k: int = 0  # clusters; 0: one per two images
-    alpha: float = 0.6
-    radius: float = 100.0  # metres; oracle
-    heading: float | None = None  # degrees; None: cameras may look anywhere
-    candidates: int = 10_000
-    draws: int = 5  # clusterings; b
-    seed: int = 0
+    variant: Literal["a", "b", "oracle"] = "b"  # a: best cluster first; b: blend in cluster scores; oracle: by distance
+    k: int = 0  # number of clusters of positions; 0: one per two images
+    alpha: float = 0.6  # b: weight of the cluster's score, 0 to 1; the image's own has the rest
+    radius: float = 100.0  # oracle: metres from the query within which images stay
+    heading: float | None = None  # largest difference between camera directions in degrees, 0 to 180; None: any
+    candidates: int = 10_000  # first images to score again; in collections up to this size, cluster scores are exact
+    draws: int = 5  # b: number of clusterings to average
+    seed: int = 0  # random seed of the clusterings
 
     def __post_init__(self) -> None:
         check_range("k", self.k, 0, 1_000_000)

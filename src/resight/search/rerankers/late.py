@@ -26,13 +26,13 @@ from resight.types import Box, Choice, Descriptors, Query, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 100
-    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how the index stores their tokens
-    m: int = 0  # pq: parts of a token; 0: a quarter of the dimensions
-    bits: Literal[4, 8] = 4  # pq: of each part
-    within: Literal["image", "region"] = "image"
-    balance: float = 0.0
-    temperature: float = 0.0
+    candidates: int = 100  # first images of the ranking to score again
+    kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how the index codes tokens; pq: product quantisation
+    m: int = 0  # pq: parts per token; 0: a quarter of the dimensions
+    bits: Literal[4, 8] = 4  # pq: bits per part
+    within: Literal["image", "region"] = "image"  # compare all tokens of an image, or those in its best region
+    balance: float = 0.0  # weight of the previous score in the blend, 0 to 1; 0: the new score alone
+    temperature: float = 0.0  # turn the new score into 1 / (1 + exp(-score / temperature)) first; 0: leave it as it is
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)

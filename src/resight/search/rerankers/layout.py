@@ -31,13 +31,13 @@ SCALES = (0.5, 0.63, 0.8, 1.0, 1.25, 1.6, 2.0)
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 100
-    tolerance: float = 0.15  # σ, in image sides
-    reach: float = 0.375  # the largest shift, in image sides
-    steps: int = 7  # shifts along each side
-    scales: tuple[float, ...] = SCALES
-    balance: float = 0.0
-    temperature: float = 0.0
+    candidates: int = 100  # first images of the ranking to score again
+    tolerance: float = 0.15  # how far a token may lie from its partner (σ of a Gaussian), in image sides
+    reach: float = 0.375  # largest shift of the query over the image, in image sides
+    steps: int = 7  # number of shifts to try along each side
+    scales: tuple[float, ...] = SCALES  # scales of the query to try; 1 covers the whole image
+    balance: float = 0.0  # weight of the previous score in the blend, 0 to 1; 0: the new score alone
+    temperature: float = 0.0  # turn the new score into 1 / (1 + exp(-score / temperature)) first; 0: leave it as it is
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)

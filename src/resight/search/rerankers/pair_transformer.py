@@ -20,10 +20,10 @@ DEFAULT = Choice("transformer")
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 100
-    scorer: Choice = DEFAULT
-    balance: float = 0.0
-    temperature: float = 0.0
+    candidates: int = 100  # first images of the ranking to score again
+    scorer: Choice = DEFAULT  # plug-in that scores a pair of images, alone or with settings
+    balance: float = 0.0  # weight of the previous score in the blend, 0 to 1; 0: the new score alone
+    temperature: float = 0.0  # turn the new score into 1 / (1 + exp(-score / temperature)) first; 0: leave it as it is
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)

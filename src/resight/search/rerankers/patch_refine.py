@@ -22,11 +22,11 @@ from resight.types import Box, Descriptors, Query, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    candidates: int = 10  # each takes one pass of the network
-    grow: float = 0.25  # on each side
-    reorder: bool = False
-    balance: float = 0.0
-    temperature: float = 0.0
+    candidates: int = 10  # first images of the ranking to refine; each takes one pass of the network
+    grow: float = 0.25  # margin added on each side of the region, as a share of that side
+    reorder: bool = False  # let the patches change the order too, not only the boxes
+    balance: float = 0.0  # reorder: weight of the previous score in the blend, 0 to 1; 0: the new score alone
+    temperature: float = 0.0  # reorder: turn the new score into 1 / (1 + exp(-score / temperature)) first; 0: leave it
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)

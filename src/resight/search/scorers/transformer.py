@@ -27,7 +27,7 @@ Weights = dict[str, FloatArray]
 
 @dataclass(frozen=True)
 class Config:
-    weights: Path | None = None
+    weights: Path | None = None  # .npz file that resight.train.fit_pair_transformer.export wrote (required)
 
 
 def build(config: Config) -> "Transformer":

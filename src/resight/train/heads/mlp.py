@@ -15,8 +15,8 @@ from resight.types import FloatArray
 
 @dataclass(frozen=True)
 class Config:
-    dimensions: int = 128  # of the output, at most those of the input
-    hidden: int = 512  # units of the layer
+    dimensions: int = 128  # dimensions of the output, at most those of the input
+    hidden: int = 512  # units of the hidden layer
 
     def __post_init__(self) -> None:
         check_range("dimensions", self.dimensions, 1, 65_536)

@@ -18,11 +18,11 @@ from resight.plugins import check_range
 
 @dataclass(frozen=True)
 class Config:
-    classes: int
-    dimensions: int
-    margin: float = 0.3  # radians
-    scale: float = 30.0
-    seed: int = 0  # for the initial centres
+    classes: int  # number of classes; training sets it
+    dimensions: int  # dimensions of the embeddings; training sets it
+    margin: float = 0.3  # margin added to the angle of the true class, in radians, 0 to π
+    scale: float = 30.0  # factor on the cosines before the softmax (an inverse temperature)
+    seed: int = 0  # random seed of the initial class centres
 
     def __post_init__(self) -> None:
         check_range("margin", self.margin, 0, math.pi)

@@ -16,11 +16,11 @@ from resight.train.losses.arcface import draw_centres
 
 @dataclass(frozen=True)
 class Config:
-    classes: int
-    dimensions: int
-    margin: float = 0.3
-    scale: float = 30.0
-    seed: int = 0  # for the initial centres
+    classes: int  # number of classes; training sets it
+    dimensions: int  # dimensions of the embeddings; training sets it
+    margin: float = 0.3  # margin subtracted from the cosine of the true class, 0 to 2
+    scale: float = 30.0  # factor on the cosines before the softmax (an inverse temperature)
+    seed: int = 0  # random seed of the initial class centres
 
     def __post_init__(self) -> None:
         check_range("margin", self.margin, 0, 2)

@@ -16,12 +16,12 @@ from resight.train.losses.arcface import draw_centres, widen
 
 @dataclass(frozen=True)
 class Config:
-    classes: int
-    dimensions: int
-    centres: int = 3  # per class
-    margin: float = 0.3
-    scale: float = 30.0
-    seed: int = 0  # for the initial centres
+    classes: int  # number of classes; training sets it
+    dimensions: int  # dimensions of the embeddings; training sets it
+    centres: int = 3  # centres per class; 1 is ArcFace
+    margin: float = 0.3  # margin added to the angle of the true class, in radians, 0 to π
+    scale: float = 30.0  # factor on the cosines before the softmax (an inverse temperature)
+    seed: int = 0  # random seed of the initial class centres
 
     def __post_init__(self) -> None:
         check_range("centres", self.centres, 1)

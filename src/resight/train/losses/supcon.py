@@ -17,7 +17,7 @@ from resight.plugins import check_range
 
 @dataclass(frozen=True)
 class Config:
-    temperature: float = 0.1
+    temperature: float = 0.1  # divides the cosines before the softmax; lower stresses the hardest images
 
     def __post_init__(self) -> None:
         check_range("temperature", self.temperature, 1e-6)

@@ -17,7 +17,7 @@ from resight.plugins import check_range
 
 @dataclass(frozen=True)
 class Config:
-    margin: float = 0.3
+    margin: float = 0.3  # by how much the nearest other class must be farther than the farthest same, 0 to 2
 
     def __post_init__(self) -> None:
         check_range("margin", self.margin, 0, 2)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,12 @@ def test_every_command_is_listed_with_a_short_help_that_fits_a_line():
     for name, command in commands.items():
         short = command.get_short_help_str(limit=64)
         assert short and not short.endswith("..."), f"{name}: {short}"
+
+
+def test_the_version_is_printed_without_loading_a_command(capsys: pytest.CaptureFixture[str]):
+    app(["--version"], standalone_mode=False)
+    assert capsys.readouterr().out == f"resight {metadata.version('resight')}\n"
+    assert set(list_modules("--version")) == {"resight", "resight.apps", "resight.apps.cli", "resight.errors"}
 
 
 def test_an_index_loads_few_modules(indexed: tuple[Path, Path, list[str]]):

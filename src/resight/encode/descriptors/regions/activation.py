@@ -28,11 +28,11 @@ USUAL = Choice("efficientnet_lite", {"block": 16})
 
 @dataclass(frozen=True)
 class Config:
-    encoder: Choice = USUAL
-    map: Map = "standout"
-    thresholds: int = 9  # number, spaced evenly over the map's range
-    least: float = 0.003  # share of the image below which a part is dropped
-    most: int = 20
+    encoder: Choice = USUAL  # encoder whose map is used; it needs a grid of patches
+    map: Map = "standout"  # attention (of CLS), activation (length of a patch) or standout (difference from the mean)
+    thresholds: int = 9  # number of thresholds, spaced evenly over the range of the map
+    least: float = 0.003  # smallest part to propose, as a share of the image's area
+    most: int = 20  # most boxes per image; those with the best scores stay
 
     def __post_init__(self) -> None:
         check_range("thresholds", self.thresholds, 1, 100)

@@ -21,9 +21,9 @@ USUAL = Choice("cider")
 
 @dataclass(frozen=True)
 class Config:
-    encoder: Choice = USUAL
-    least: float = LEAST  # share of the image below which a part is dropped
-    most: int = MOST
+    encoder: Choice = USUAL  # a trained CiDeR network, e.g. { name = "cider", weights = "trained.safetensors" }
+    least: float = LEAST  # smallest part to propose, as a share of the image's area
+    most: int = MOST  # most boxes per image; those with the best scores stay
 
     def __post_init__(self) -> None:
         check_range("least", self.least, 0, 1)

@@ -35,14 +35,14 @@ KIND = "grounding-dino"
 
 @dataclass(frozen=True)
 class Config:
-    model: str = "IDEA-Research/grounding-dino-tiny"
-    prompt: str = "object. picture. building. sign. product."  # phrases, each with a full stop
-    threshold: float = 0.25  # of a box's score
-    most: int = 20
-    size: int = 800
-    device: Device = "auto"
-    threads: int = 1  # on a CPU, beside other pictures; sets torch's number for the whole process
-    untrained: bool = False  # random weights, always the same: for tests and for timing
+    model: str = "IDEA-Research/grounding-dino-tiny"  # Grounding DINO: an id on the Hugging Face hub, or a folder
+    prompt: str = "object. picture. building. sign. product."  # objects to find: phrases, each with a full stop
+    threshold: float = 0.25  # lowest score of a box, 0 to 1
+    most: int = 20  # most boxes per image; those with the best scores stay
+    size: int = 800  # shorter side of the input in pixels; the longer side is at most 5/3 of it
+    device: Device = "auto"  # where the network runs; auto: cuda, else mps, else cpu
+    threads: int = 1  # CPU threads per picture; sets torch's number for the whole process
+    untrained: bool = False  # use random weights, always the same: for tests and timing
 
     def __post_init__(self) -> None:
         check_range("threshold", self.threshold, 0, 1)

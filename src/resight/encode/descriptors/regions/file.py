@@ -35,9 +35,9 @@ EXPECTED = "a CSV table or JSON Lines with id, x0, y0, x1, y1 and perhaps score"
 
 @dataclass(frozen=True)
 class Config:
-    path: Path
-    most: int | None = 20  # the best by score, on a tie the first; None: all
-    finest: float = USUAL_FINEST  # sides of the image per side of the smallest usual box
+    path: Path  # CSV or JSON Lines file with id, x0, y0, x1, y1 and optionally score, in pixels
+    most: int | None = 20  # most boxes per image, by score, on a tie the first; None: all
+    finest: float = USUAL_FINEST  # image side divided by a small box's side; higher reads images at higher resolution
 
     def __post_init__(self) -> None:
         check_range("most", 1 if self.most is None else self.most, 1)

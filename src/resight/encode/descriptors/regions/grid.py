@@ -23,8 +23,8 @@ Cells = Literal["even", "square"]
 
 @dataclass(frozen=True)
 class Config:
-    level: int = 3  # 0: only the whole image
-    cells: Cells = "even"
+    level: int = 3  # finest level; level n adds about (n + 1)² cells; 0: only the whole image
+    cells: Cells = "even"  # even: cells with the image's proportions; square: cells as square as possible
 
     def __post_init__(self) -> None:
         check_range("level", self.level, 0, FINEST_LEVEL)

@@ -35,16 +35,16 @@ ON, NO_POINT = 1.0, -1.0  # labels; a prompt without a box ends with a padding p
 
 @dataclass(frozen=True)
 class Config:
-    encoder: Path
-    decoder: Path
-    points: int = 8  # along each side
-    threshold: float = 0.7  # of the predicted fit
-    least: float = 0.003  # share of the image below which a mask is dropped
-    most: int = 20
-    size: int = 1024  # of the encoder's input, where the file has no fixed size
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
-    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # per picture; several pictures are encoded in parallel
+    encoder: Path  # ONNX file of the image encoder
+    decoder: Path  # ONNX file of the mask decoder
+    points: int = 8  # points per side of the grid of points that prompt the decoder
+    threshold: float = 0.7  # lowest fit that the network predicts for a mask (iou_predictions), 0 to 1
+    least: float = 0.003  # smallest mask to propose, as a share of the image's area
+    most: int = 20  # most boxes per image; those with the best scores stay
+    size: int = 1024  # input side in pixels, where the encoder's file has no fixed size
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # mean colour of the training images: red, green, blue, 0 to 1
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)  # standard deviation of the training images' colours, 0 to 1
+    threads: int = 1  # CPU threads per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("points", self.points, 1, 64)

@@ -24,18 +24,18 @@ from resight.types import FloatArray, Picture
 
 @dataclass(frozen=True)
 class Config:
-    model: Path
-    boxes: str = "boxes"  # name of the output
-    scores: str = "scores"  # name of the output; "": none, all boxes are equal
-    units: Literal["pixels", "shares"] = "pixels"  # of the input
-    form: Form = "corners"
-    threshold: float = 0.25
-    most: int = 20
-    size: int = 640  # side of the input, where the file has no fixed size
-    fit: Literal["squash", "corner"] = "squash"
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of the training images, 0 to 1: red, green, blue
-    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
-    threads: int = 1  # per picture; several pictures are encoded in parallel
+    model: Path  # path of the ONNX file
+    boxes: str = "boxes"  # name of the output with the boxes
+    scores: str = "scores"  # name of the output with the scores; "": none, all boxes are equal
+    units: Literal["pixels", "shares"] = "pixels"  # unit of the boxes: pixels of the input, or shares of it (0 to 1)
+    form: Form = "corners"  # format of the boxes: corners (x0, y0, x1, y1), or centre (x, y, width, height)
+    threshold: float = 0.25  # lowest score of a box
+    most: int = 20  # most boxes per image; those with the best scores stay
+    size: int = 640  # input side in pixels, where the file has no fixed size
+    fit: Literal["squash", "corner"] = "squash"  # squash: distort to the input; corner: keep proportions (letterbox)
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # mean colour of the training images: red, green, blue, 0 to 1
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)  # standard deviation of the training images' colours, 0 to 1
+    threads: int = 1  # CPU threads per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("most", self.most, 1)

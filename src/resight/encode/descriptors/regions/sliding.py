@@ -22,9 +22,9 @@ TINY = 1e-9  # of a window: 2 / 0.1 is not quite 20
 
 @dataclass(frozen=True)
 class Config:
-    level: int = 3
-    stride: float = 0.5  # of the window's own side
-    most: int | None = None  # None: all
+    level: int = 3  # finest level; windows of level n have 1 / (n + 1) of the image's sides; 0: the whole image
+    stride: float = 0.5  # shift between windows, as a share of their side, above 0 to 1
+    most: int | None = None  # most windows per image, the coarsest first; None: all
 
     def __post_init__(self) -> None:
         check_range("most", 1 if self.most is None else self.most, 1)

@@ -20,8 +20,8 @@ from resight.types import Choice, FloatArray, Picture
 
 @dataclass(frozen=True)
 class Config:
-    sources: tuple[Choice, ...] = ()
-    most: int | None = None  # None: as many as the sources give
+    sources: tuple[Choice, ...] = ()  # region sources to join, e.g. ["saliency", { name = "grid", level = 1 }]
+    most: int | None = None  # most boxes per image; the sources take turns; None: all
 
     def __post_init__(self) -> None:
         check_range("most", 1 if self.most is None else self.most, 1)

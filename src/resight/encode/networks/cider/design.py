@@ -2,7 +2,7 @@
 
 A Design holds everything that changes the network's parameters or its answers, and nothing about its weights. The
 defaults are those of the paper. Where the paper gives no widths (`reduction`, the groups and the reduction of the
-context), they are the usual ones that come nearest to its Table A11; docs/training_network.md compares both.
+context), they are the usual ones that come nearest to its Table A11; docs/concepts/cider-network.md compares both.
 
 The header of a trained network's .safetensors file holds its Design as JSON under the key `cider`, so that a collection
 needs a copy of that file and nothing else. A file without this key holds weights of the design that the settings give.
@@ -32,25 +32,25 @@ Pooling = Literal["gem", "mean", "max"]
 
 @dataclass(frozen=True)
 class Design:
-    backbone: str = "resnet101"  # a name of timm, or an id of the hub (or a folder) with library = "transformers"
-    library: Library = "timm"
-    block: int | None = None  # of the backbone whose feature map is taken, from 0; None: the last
-    enhancement: Enhancement = "se"
-    reduction: int = 8  # of the channels inside se
-    context: Context = "sk"
-    context_fusion: Fusion = "learned"  # sum: SKNet as it was published
-    context_groups: int | None = None  # of the 3 × 3 convolutions of sk; None: one per channel
-    context_reduction: int = 32  # of the channels inside sk
-    localisation: Localisation = "masks"  # attention: the paper's baseline, attention-based pooling
-    masks: int = 2  # T
-    thresholds: tuple[float, ...] | None = None  # τ_1 … τ_T; None: evenly spaced, 1/3 and 2/3 for two
-    background: float = 0.1  # β: mean of what it is drawn around while training, or its fixed value
-    background_deviation: float = 0.9  # 0: β is fixed, in training and afterwards
-    localisation_fusion: Fusion = "learned"
-    gradient: Gradient = "straight_through"  # how the map learns from masks; none: as printed, it does not
-    pooling: Pooling = "gem"
-    p: float = 3.0  # of gem at the start; it is learnt
-    dimensions: int | None = 2048  # of the descriptor, by a fully connected layer; None: the channels, without one
+    backbone: str = "resnet101"  # name in timm, or with library = "transformers" an id on the hub or a folder
+    library: Library = "timm"  # library that the backbone comes from
+    block: int | None = None  # block of the backbone whose feature map to use, from 0; None: the last
+    enhancement: Enhancement = "se"  # block that re-weights the backbone's feature map; se: squeeze-and-excitation
+    reduction: int = 8  # se: divides the number of channels inside the block
+    context: Context = "sk"  # block that adds the surroundings of each cell: sk (SKNet) or aspp
+    context_fusion: Fusion = "learned"  # sk: learned combination as in the paper, or sum as in SKNet
+    context_groups: int | None = None  # sk: groups of the 3 × 3 convolutions; None: one per channel
+    context_reduction: int = 32  # sk: divides the number of channels inside the block; at least 32 stay
+    localisation: Localisation = "masks"  # masks (CiDeR), attention (the paper's baseline, attention pooling) or none
+    masks: int = 2  # number of masks, T in the paper
+    thresholds: tuple[float, ...] | None = None  # attention threshold of each mask, τ, 0 to 1; None: evenly spaced
+    background: float = 0.1  # weight of cells outside a mask, β: mean of its draw in training, or its fixed value
+    background_deviation: float = 0.9  # deviation of the draw of β in training; 0: no draw, β is fixed
+    localisation_fusion: Fusion = "learned"  # how masked maps are combined: learned weights or a sum
+    gradient: Gradient = "straight_through"  # how attention learns through the masks; none: as printed, not at all
+    pooling: Pooling = "gem"  # how the localised map becomes one vector
+    p: float = 3.0  # gem: exponent at the start; training changes it
+    dimensions: int | None = 2048  # dimensions of the descriptor, by a linear layer; None: one per channel, no layer
 
     def __post_init__(self) -> None:
         check_range("reduction", self.reduction, 1)
