@@ -1,4 +1,4 @@
-"""The figures of docs/guides/places.md: how good the estimate of a position is, and what a sequence adds to single frames.
+"""Figures of docs/guides/places.md: how good the estimate of a position is, and what a sequence adds to single frames.
 
     RESIGHT_DATA=FOLDER python benchmarks/positions.py [--preset NAME]… [--json FILE]
 
