@@ -149,8 +149,12 @@ def label_all(recipes: Sequence[Recipe]) -> list[str]:
 
 
 def shipped() -> list[str]:
-    """Names of the recipes that come with the package; one in a folder is called "folder/name"."""
-    return sorted(path.relative_to(_folder()).with_suffix("").as_posix() for path in _folder().rglob("*.toml"))
+    """Names of the recipes that come with the package; one in a folder is called "folder/name".
+
+    papers/ holds tables of papers (resight.reproduce), which are no recipes.
+    """
+    names = (path.relative_to(_folder()).with_suffix("").as_posix() for path in _folder().rglob("*.toml"))
+    return sorted(name for name in names if not name.startswith("papers/"))
 
 
 def shipped_path(name: str) -> Path:

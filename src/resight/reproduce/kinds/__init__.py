@@ -1,0 +1,64 @@
+"""Kinds of tables, one per module: a PaperTable in, a Cell for every chosen row and measured column out.
+
+A kind is a module with
+
+    measure(table, rows, run) → (row name, column name, Cell), for every row of `rows` and every column without `text`
+
+and, if it needs them,
+
+    check(table)          raises InputError if the table's settings do not fit the kind
+    requirements(table)   → Requirements; default: the encoders of all experiments
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from resight import plugins
+from resight.reproduce.experiments import list_experiments
+from resight.reproduce.paper_table import PaperRow, PaperTable
+from resight.reproduce.run import Cell, Run
+
+
+class Kind(Protocol):
+    def measure(self, table: PaperTable, rows: Sequence[PaperRow], run: Run) -> Iterator[tuple[str, str, Cell]]:
+        """(row name, column name, cell), for every chosen row and every column that is not words."""
+        ...
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a table needs beside its data sets."""
+
+    weights: tuple[str, ...] = ()  # where they come from: "hub facebook/dino-vits16", "a file of your own"
+    packages: tuple[str, ...] = ()  # names to import
+    missing: tuple[str, ...] = ()  # what is not here, and how to get it, one line each
+
+
+def find(kind: str) -> Kind:
+    return cast(Kind, plugins.find(__name__, kind))
+
+
+def find_requirements(table: PaperTable) -> Requirements:
+    """Those that the kind states, or those of the encoders."""
+    module = plugins.find(__name__, table.kind)
+    if hasattr(module, "requirements"):
+        return cast(Requirements, module.requirements(table))
+    return require_encoders(table)
+
+
+def require_encoders(table: PaperTable) -> Requirements:
+    """The weights of every encoder that an experiment of the table uses, and which are missing here."""
+    from resight.encode.catalogue import list_encoders
+
+    names = {
+        branch.encoder.name
+        for experiment in list_experiments(table, table.rows)
+        if experiment.recipe is not None
+        for branch in experiment.recipe.branches
+    }
+    entries = list_encoders(sorted(names)) if names else []
+    return Requirements(
+        weights=tuple(dict.fromkeys(entry.weights for entry in entries if entry.weights)),
+        missing=tuple(dict.fromkeys(entry.missing for entry in entries if entry.missing)),
+    )

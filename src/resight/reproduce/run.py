@@ -1,0 +1,242 @@
+"""What a kind is given to measure a table with: data folders, and functions that run in processes of their own.
+
+`Run.isolate` runs one function in a child process, so that whatever it does (raise, exhaust the memory, crash) leaves
+the others alone: its answer is a dict, or NotRun with the reason in one line. Answers are remembered in the folder of
+the run, so that an interrupted run continues where it stopped. An answer is used again for the same function, arguments
+and version of resight, and if the files and folders that the arguments name have not changed (a folder: its first
+level). NotRun is never remembered.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from resight.errors import InputError
+from resight.files.atomic import write_atomic
+from resight.files.fingerprint import fingerprint
+
+WORKER = "resight.reproduce.worker"
+ENTRIES = 10_000  # of a folder, that a fingerprint looks at
+SIGNALS = {  # why a process died
+    "SIGKILL": "out of memory (killed)",
+    "SIGSEGV": "crashed (segmentation fault); a lack of memory can cause this",
+    "SIGBUS": "crashed (bus error); a lack of memory or disk space can cause this",
+    "SIGABRT": "crashed (aborted)",
+    "SIGTERM": "stopped (terminated)",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure of ours, with its 95 % interval: a metric as a fraction, a fact in its own unit."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class NotRun:
+    reason: str  # one line
+
+
+Cell = Measured | NotRun
+
+
+@dataclass(frozen=True)
+class DataFolders:
+    """Where data sets are: `named` by --data NAME=PATH, others in a folder of their name below `root`.
+
+    `alone`: the only data set that is needed; it may be `root` itself.
+    """
+
+    root: Path | None = None
+    named: Mapping[str, Path] = field(default_factory=dict)
+    alone: str = ""
+
+    def find(self, name: str) -> Path:
+        """The folder of a data set; InputError if it was not given or does not exist."""
+        if name in self.named:
+            path = self.named[name]
+        elif self.root is None:
+            raise InputError(
+                f"the data set {name} was not given",
+                expected=f"--data {name}=PATH, or --data ROOT with the folder ROOT/{name}",
+                actual=f"--data for {', '.join(self.named)}" if self.named else "no --data",
+                fix=f"add --data {name}=PATH; `resight data list` describes the data sets",
+            )
+        else:
+            below = self.root / name
+            path = self.root if name == self.alone and not below.exists() else below
+        if not path.exists():
+            raise InputError(
+                f"there is no data set {name} at {path}",
+                expected="an existing folder or file",
+                actual="nothing there",
+                fix=f"give --data {name}=PATH; `resight data list` describes the data sets",
+            )
+        return path
+
+
+class Run:
+    """One table being measured."""
+
+    def __init__(
+        self,
+        folder: Path,
+        data: DataFolders | None = None,
+        *,
+        overrides: tuple[str, ...] = (),
+        cache_folder: Path | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        self.folder = folder  # of this table's answers
+        self.overrides = overrides  # of the user (--set), for every experiment
+        self.cache_folder = cache_folder  # of features; None: no cache
+        self.data = data or DataFolders()
+        self._report = report
+
+    def root(self, data_set: str) -> Path:
+        """The folder of a data set; InputError if the user did not give it or it does not exist."""
+        return self.data.find(data_set)
+
+    def report(self, text: str) -> None:
+        """Show what is being done."""
+        if self._report:
+            self._report(text)
+
+    def isolate(self, function: str, arguments: dict[str, Any]) -> dict[str, Any] | NotRun:
+        """`function` ("package.module:name") called with **arguments in a child process; both sides are JSON.
+
+        A function reports its progress by `resight.reproduce.worker.report`.
+        """
+        key = make_key(function, arguments)
+        path = self.folder / f"{key}.json"
+        known = _read(path)
+        if known is not None:
+            return known
+        answer = _run_child(function, arguments, path, self.report)
+        if not isinstance(answer, NotRun):
+            with write_atomic(path, f"cannot keep answers in {self.folder}", "choose another folder with --out") as new:
+                new.write_text(json.dumps(answer), encoding="utf-8")
+        return answer
+
+
+def make_key(function: str, arguments: Mapping[str, Any]) -> str:
+    """A name for an answer: it changes with function, arguments, version and the files that the arguments name."""
+    text = json.dumps([function, arguments], sort_keys=True)
+    files = [_describe_path(Path(value)) for value in _list_paths(arguments)]
+    return fingerprint(repr((text, files, metadata.version("resight"))), 32)
+
+
+def describe_death(code: int, last_words: str) -> str:
+    """Why a child process ended without an answer, in one line."""
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return SIGNALS.get(name, f"crashed ({name})")
+    return f"ended with exit code {code}" + (f": {last_words}" if last_words else "")
+
+
+def _run_child(
+    function: str, arguments: dict[str, Any], path: Path, report: Callable[[str], None]
+) -> dict[str, Any] | NotRun:
+    asked, answered, log = (path.with_name(f"{path.stem}.{part}") for part in ("asked", "answered", "log"))
+    with write_atomic(asked, f"cannot write to {path.parent}", "choose another folder with --out") as new:
+        new.write_text(json.dumps({"function": function, "arguments": arguments}), encoding="utf-8")
+    try:
+        code = _wait(asked, answered, log, report)
+        answer = _read(answered)
+        if answer is None:
+            return NotRun(describe_death(code, _last_line(log)))
+        return answer["answer"] if "answer" in answer else NotRun(str(answer["reason"]))
+    finally:
+        for file in (asked, answered, log):
+            file.unlink(missing_ok=True)
+
+
+def _wait(asked: Path, answered: Path, log: Path, report: Callable[[str], None]) -> int:
+    """Run the worker to its end; its lines on stdout are progress. Whatever ends the wait also ends the worker."""
+    words = [sys.executable, "-m", WORKER, str(asked), str(answered)]
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,  # held open: the worker ends when this process does
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl-C reaches this process alone, which then stops the worker
+        ) as child,
+        _stopping(child),
+    ):
+        reader = threading.Thread(target=_forward, args=(child, report), daemon=True)
+        reader.start()
+        code = child.wait()
+        reader.join()
+        return code
+
+
+@contextlib.contextmanager
+def _stopping(child: "subprocess.Popen[str]") -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if child.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
+            child.wait()
+
+
+def _forward(child: "subprocess.Popen[str]", report: Callable[[str], None]) -> None:
+    for line in child.stdout or ():
+        report(line.rstrip("\n"))
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _last_line(log: Path) -> str:
+    with contextlib.suppress(OSError):
+        lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+        return next((line for line in reversed(lines) if line), "")
+    return ""
+
+
+def _list_paths(value: Any) -> Iterator[str]:
+    """Every text in `value` that could be the path of a file."""
+    if isinstance(value, str):
+        if "/" in value or "\\" in value or "." in value:
+            yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _list_paths(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _list_paths(part)
+
+
+def _describe_path(path: Path) -> str:
+    try:
+        if path.is_dir():
+            entries = sorted(os.scandir(path), key=lambda entry: entry.name)[:ENTRIES]
+            return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries])
+        status = path.stat()
+    except (OSError, ValueError):
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns}"
