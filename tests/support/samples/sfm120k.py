@@ -8,7 +8,7 @@ import numpy as np
 
 from support.builders import draw_texture
 
-CASES = ({"split": "train"}, {"split": "val"})
+CASES = ({"split": "train"}, {"split": "val"}, {"split": "all"})
 
 
 def write(folder: Path, rng: np.random.Generator) -> None:

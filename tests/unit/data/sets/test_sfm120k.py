@@ -5,6 +5,7 @@ import pytest
 from support.samples import sfm120k as sample
 
 from resight.data import sets
+from resight.data.sets.sfm120k import read_matching_pairs
 from resight.errors import ManifestError
 from resight.types import Judgement
 
@@ -21,6 +22,32 @@ def test_train_has_labels_by_cluster_and_no_queries(tmp_path: Path):
     assert [ref.attributes["label"] for ref in dataset.database] == ["3", "3", "3", "8", "8"]
     assert dataset.queries == ()
     assert dataset.database[4].path == tmp_path / "ims" / "ff" / "ee" / "dd" / "04aabbccddeeff"
+
+
+def test_both_parts_together_number_their_clusters_apart(tmp_path: Path):
+    """Clusters 3 and 8 of train and 1 and 5 of val; a cluster 3 of val would be another one."""
+    dataset = sets.build("sfm120k", split="all").load(write_truth(tmp_path, cluster=[3, 3, 3, 3, 5, 5]))
+    assert {str(ref.attributes["label"]) for ref in dataset.database} == {"train/3", "train/8", "val/3", "val/5"}
+    assert len(dataset.database) == 11 and dataset.queries == ()
+    assert sets.build("sfm120k", split="all").published.counts == {"database": 98_045, "labels": 713}
+
+
+def test_an_image_in_both_parts_is_refused(tmp_path: Path):
+    cids = sample.make_truth()["train"]["cids"]
+    truth = write_truth(tmp_path, cids=[*cids, "ffeeddccbbaa00"])
+    with pytest.raises(ManifestError, match="share images"):
+        sets.build("sfm120k", split="all").load(truth)
+
+
+def test_matching_pairs_of_all_parts(tmp_path: Path):
+    train, val = (sample.make_truth()[part]["cids"] for part in ("train", "val"))
+    assert read_matching_pairs(write_truth(tmp_path)) == [
+        (train[0], train[1]),
+        (train[3], train[4]),
+        (val[0], val[1]),
+        (val[4], val[5]),
+        (val[0], val[2]),
+    ]
 
 
 def test_a_query_of_val_has_its_pairs_as_positives_and_ignores_the_rest_of_its_cluster(tmp_path: Path):
