@@ -167,3 +167,11 @@ def test_the_file_tells_what_it_was_learnt_from(photos: Path, tmp_path: Path) ->
         facts = json.loads(str(file["facts"]))
     assert (facts["kind"], facts["pairs"], facts["power"], facts["dimensions"]) == ("lw", 12, 0.25, 208)
     assert facts["found_before"] > 0 and facts["found_after"] > 0
+
+
+def test_without_shrinkage_as_published(photos: Path, tmp_path: Path) -> None:
+    words = ("whiten", photos / "labelled_pooled.resight", "--out", tmp_path / "w.npz", "--shrinkage", "none")
+    learnt = run(*words, "--json").answer
+    assert (learnt["kind"], learnt["shrinkage"], learnt["found_after"]) == ("lw", 0, None)
+    shown = run(*words).out
+    assert "no shrinkage" in shown and "fewer pairs than dimensions" in shown

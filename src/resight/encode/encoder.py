@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 BATCH = 64  # regions that the encoder holds in memory together
 REGIONS = "in "  # precedes the regions in a fingerprint
+SCALES = "multiscale("  # begins the fingerprint of the transform multiscale
 
 Pass = tuple[int, float, int, Box | None]  # number of the backbone, scale, number of the picture, region
 
@@ -175,7 +176,8 @@ class _Describer:
         for number, transform in enumerate(self._transforms):
             learnt = getattr(transform, "space", "")
             given = _fingerprint(backbone, *self.fingerprints[: number + 1])
-            if learnt and _without_regions(learnt) != _without_regions(given):
+            reduce = _without_scales if getattr(transform, "any_scale", False) else _without_regions
+            if learnt and reduce(learnt) != reduce(given):
                 raise SpaceMismatch(
                     f"the transform {transform.fingerprint} was learnt from descriptors of another kind",
                     expected=learnt,
@@ -271,6 +273,11 @@ def _join_scales(parts: Sequence[Descriptors]) -> Descriptors:
 def _without_regions(space: str) -> str:
     """The space of whole images: a transform learnt from them also fits regions, and the other way round."""
     return space.rpartition(" #")[0].partition(f" > {REGIONS}")[0]
+
+
+def _without_scales(space: str) -> str:
+    """The space of whole images at any scale, for a transform that says so."""
+    return " > ".join(part for part in _without_regions(space).split(" > ") if not part.startswith(SCALES))
 
 
 def _fingerprint(*parts: str) -> str:

@@ -8,7 +8,9 @@
 
 Shrinkage (`shrinkage.py`) replaces an eigenvalue λ by (1 - ρ) λ + ρ mean(λ). At ρ = 1 all are equal, and the order
 is that of the cosine of centred vectors. For lw, cross-validation over pairs chooses ρ; where no
-whitening is significantly better, mean = 0 and P = I, and cosines stay as they are.
+whitening is significantly better, mean = 0 and P = I, and cosines stay as they are. At ρ = 0 lw is plain, as
+published by Radenović et al. and as CiDeR uses it; their code centres by the mean of the first images of the pairs, their
+text and this module by the mean of all vectors.
 
 A file holds mean [D], projection [D, d] and facts (JSON) about its origin. `resight whiten` makes one.
 """
@@ -105,7 +107,8 @@ def learn_lw(
 ) -> Whitening:
     """Learn from pairs [p, 2] of rows of the gallery [m, D]; its other rows are distractors in cross-validation.
 
-    `blocks` gives all vectors, for the mean and the rotation. `shrinkage` None: chosen on held-out pairs.
+    `blocks` gives all vectors, for the mean and the rotation. `shrinkage` None: chosen on held-out pairs; 0: none, as
+    published.
     """
     _check(power, shrinkage)
     if len(pairs) == 0:

@@ -72,6 +72,23 @@ def test_pairs_by_hand():
     assert (learnt.facts.kind, learnt.facts.pairs, learnt.facts.images) == ("lw", 2, 4)
 
 
+def test_without_shrinkage_lw_is_the_published_one():
+    """Radenović's recipe, by a Cholesky factor: cosines agree, as the two differ by a rotation only."""
+    rng = np.random.default_rng(7)
+    gallery = rng.normal(size=(200, 6)) @ rng.normal(size=(6, 6)) + 1
+    pairs = np.arange(200).reshape(100, 2)
+    gallery[pairs[:, 1]] = gallery[pairs[:, 0]] + 0.3 * rng.normal(size=(100, 6)) * np.arange(1, 7)
+    centred = gallery - gallery.mean(axis=0)
+    differences = gallery[pairs[:, 0]] - gallery[pairs[:, 1]]
+    factor = np.linalg.inv(np.linalg.cholesky(differences.T @ differences / len(pairs)))
+    values, vectors = np.linalg.eigh(factor @ centred.T @ centred @ factor.T)
+    expected = unit(centred @ factor.T @ vectors[:, values.argsort()[::-1][:4]])
+    found = whiten_by_pairs(gallery.astype(np.float32), pairs, shrinkage=0.0, dimensions=4).apply(
+        gallery.astype(np.float32)
+    )
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
+
+
 def test_the_direction_that_varies_most_among_all_comes_first():
     others = np.array([[0, 9], [0, -9], [0.1, 0], [-0.1, 0]], np.float32)
     learnt = learn_lw(lambda: [others], PAIRED, BOTH_PAIRS, np.random.default_rng(0), shrinkage=0.0, dimensions=1)

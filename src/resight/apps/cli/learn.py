@@ -58,6 +58,10 @@ def whiten(
         float | None,
         typer.Option(min=0, max=1, help="0.5 whitens fully, 0 only rotates; default: 0.5 for lw, 0.25 for pca."),
     ] = None,
+    shrinkage: Annotated[
+        Literal["auto", "none"],
+        typer.Option(help="auto: chosen from the data, for lw on held-out pairs; none: as published by Radenović."),
+    ] = "auto",
     seed: int = 0,
     json: Json = False,
 ) -> None:
@@ -81,6 +85,7 @@ def whiten(
             dimensions=dimensions,
             branch=branch,
             power=power,
+            shrinkage=None if shrinkage == "auto" else 0.0,
             seed=seed,
             progress=bar,
         )
@@ -128,10 +133,14 @@ def _require_folder(out: Path) -> None:
 
 def _describe(facts: "Facts") -> str:
     pairs = f" and {facts.pairs:,} pairs" if facts.pairs else ""
-    intensity = "no shrinkage" if facts.shrinkage is None else f"shrinkage {facts.shrinkage:.2f}"
+    intensity = "no shrinkage" if facts.shrinkage == 0 else f"shrinkage {facts.shrinkage or 0:.2f}"
+    if facts.shrinkage is None:
+        intensity = "left unwhitened, as held-out pairs rank best so"
     found = ""
+    if facts.shrinkage == 0 and 0 < facts.pairs < facts.dimensions:
+        found = "\nfewer pairs than dimensions: noise in the other directions is amplified; --shrinkage auto avoids it"
     if facts.found_before is not None and facts.found_after is not None:
-        found = f"\nheld-out pairs, mean of 1/rank: {facts.found_before:.3f} before, {facts.found_after:.3f} after"
+        found += f"\nheld-out pairs, mean of 1/rank: {facts.found_before:.3f} before, {facts.found_after:.3f} after"
     return (
         f"{facts.kind} from {facts.images:,} images{pairs}, {facts.dimensions} dimensions with "
         f"{facts.variance:.1%} of the variance, {intensity}{found}"

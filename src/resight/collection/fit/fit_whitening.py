@@ -38,12 +38,14 @@ def learn_whitening(
     dimensions: int | None = None,
     branch: int = 0,
     power: float | None = None,
+    shrinkage: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Whitening:
     """`kind` None: lw with pairs (a file or labels) and one vector per image, else pca.
 
-    `power` None: the best on real images, 0.25 for pca and 0.5 for lw.
+    `power` None: the best on real images, 0.25 for pca and 0.5 for lw. `shrinkage` None: chosen from the data, for lw on
+    held-out pairs; 0: none, which for lw is the whitening of Radenović et al.
     """
     _check_branch(collection, branch)
     if len(collection) < 2:
@@ -67,7 +69,7 @@ def learn_whitening(
 
     images, space = len(collection), collection.metadata.spaces[branch]
     if kind == "pca":
-        return learn_pca(read_all, dimensions=dimensions, power=power, images=images, space=space)
+        return learn_pca(read_all, dimensions=dimensions, power=power, shrinkage=shrinkage, images=images, space=space)
     if not single:
         raise RecipeError(
             "lw needs one vector per image, and images of this branch have several",
@@ -83,6 +85,7 @@ def learn_whitening(
         generator,
         dimensions=dimensions,
         power=power,
+        shrinkage=shrinkage,
         images=images,
         space=space,
     )

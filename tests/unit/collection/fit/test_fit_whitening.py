@@ -174,3 +174,10 @@ def test_a_missing_or_binary_file_is_refused(tmp_path: Path):
     for name in ("binary.csv", "missing.csv"):
         with pytest.raises(ManifestError, match=name):
             read_pairs(tmp_path / name, IDS)
+
+
+def test_shrinkage_is_chosen_or_given():
+    labels = [str(number // 2) for number in range(60)]
+    assert learn(draw(60), labels).facts.shrinkage != 0
+    assert learn(draw(60), labels, shrinkage=0.0).facts.shrinkage == 0
+    assert learn(draw(60), kind="pca", shrinkage=0.0).facts.shrinkage == 0

@@ -6,8 +6,9 @@ import pytest
 
 from resight.encode import transforms
 from resight.encode import whitening as whitenings
-from resight.errors import RecipeError
-from resight.types import Descriptors
+from resight.encode.encoder import Encoder
+from resight.errors import RecipeError, SpaceMismatch
+from resight.types import Branch, Choice, Descriptors
 
 FACTS = whitenings.Facts("pca", 2, 2, 0, 0.0, 0.5, 2, 1.0)
 
@@ -60,3 +61,27 @@ def test_a_file_has_to_be_named(tmp_path: Path):
         transforms.build("whiten")
     with pytest.raises(RecipeError, match="not a whitening"):
         transforms.build("whiten", file=tmp_path / "missing.npz")
+
+
+LITE = Choice("efficientnet_lite", {"variant": "lite0", "size": 64})
+
+
+def build_encoder(scales: list[float], descriptor: Choice, *more: Choice) -> Encoder:
+    multiscale = (Choice("multiscale", {"scales": scales}),) if scales else ()
+    return Encoder([Branch(LITE, descriptor, transforms=(*multiscale, *more))])
+
+
+@pytest.mark.parametrize("scales", [[], [1.0], [0.5, 1.0, 1.4]])
+def test_any_scale_accepts_other_scales_of_the_same_network_and_nothing_else(tmp_path: Path, scales: list[float]):
+    """Learnt at the scales 0.5 and 1; used at one scale, at another list, and without multiscale."""
+    pooled = Choice("pooled")
+    space = build_encoder([0.5, 1.0], pooled).spaces[0]
+    path = tmp_path / "w.npz"
+    learnt = whitenings.make(np.zeros(320), np.eye(320), replace(FACTS, space=space))
+    whitenings.save(learnt, path)
+    strict, lenient = (Choice("whiten", {"file": path, "any_scale": any_scale}) for any_scale in (False, True))
+    with pytest.raises(SpaceMismatch, match="another kind"):
+        build_encoder(scales, pooled, strict)
+    assert learnt.fingerprint in build_encoder(scales, pooled, lenient).spaces[0]
+    with pytest.raises(SpaceMismatch, match="another kind"):
+        build_encoder(scales, Choice("pooled", {"pooling": "max"}), lenient)
