@@ -158,7 +158,15 @@ def test_votes_and_texts_may_come_from_files(own: Path, train: Path, evaluation:
     (tmp_path / "votes.csv").write_text("\n".join(lines) + "\n")
     (tmp_path / "texts.txt").write_text("oxford\n\n")
     files = ("--votes", tmp_path / "votes.csv", "--texts", tmp_path / "texts.txt")
-    found = run("audit", train, evaluation, "--out", own, *PRESET, *files, "--json").answer
+    words = ("audit", train, evaluation, "--out", own, *PRESET, *files, "--json")
+    found = run(*words).answer
+    assert found["removed"] == []  # a name alone removes nothing
+    assert found["candidates"] == [{"class": "Tower Oxford", "text": "oxford", "decision": "open"}]
+    assert any(note.startswith("1 class is a candidate by name") for note in found["notes"])
+    table = (own / "candidates.csv").read_text()
+    assert table.splitlines()[1] == "Tower Oxford,Tower Oxford,2,oxford,,"
+    (own / "candidates.csv").write_text(table.replace("oxford,,", "oxford,Kim,same"))
+    found = run(*words).answer
     assert [(row["name"], row["why"]) for row in found["removed"]] == [("Tower Oxford", "the name contains 'oxford'")]
     assert found["sets"][-2:] == [
         {"name": "text", "images": None, "touched": None, "classes": 1, "removed": 2},

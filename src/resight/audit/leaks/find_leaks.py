@@ -3,6 +3,7 @@
     overlap    search evaluation images in the training images, and verify           overlap.py
     review     people vote on the pairs                                              review/
     decisions  which pairs count                                                     here
+    names      classes that a text suggests wait for a reviewer in candidates.csv    name_candidates.py
     removal    which training classes go, and tables of the effect                   removal.py, leak_report.py
 
 In: two collections and the folder of the audit, which is also its review. Out: an Audit. A second run after people have
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.name_candidates import FILE, Candidate, find_candidates, read_verdicts
 from resight.audit.leaks.overlap import CLASS, Overlap, Progress, find_overlap
 from resight.audit.leaks.removal import (
     Chosen,
@@ -93,7 +95,7 @@ MOST_NOTES = 20  # of one kind
 class Rules:
     k: int = 10  # matches per evaluation image
     least: float = LEAST  # probability from which a pair without votes counts
-    texts: tuple[str, ...] = ()  # classes whose name contains one of them go
+    texts: tuple[str, ...] = ()  # classes whose name contains one of them become candidates for removal
     every: bool = False  # remove all classes with a confirmed match, not only the most frequent per image
     class_attribute: str = CLASS
     name_attribute: str = ""  # attribute of training images that holds the readable name of their class
@@ -106,6 +108,7 @@ class Audit:
     decisions: Decisions
     matches: tuple[Pair, ...]  # confirmed; from both sides if TRAIN and EVAL are the same images
     chosen: Chosen
+    candidates: tuple[Candidate, ...]  # classes that a text suggests
     classes: Classes  # of the training images
     train_classes: Mapping[str, str | None]  # of the training images in pairs
     evaluation_classes: Mapping[str, str | None]
@@ -126,6 +129,7 @@ def audit(
     """`votes` count in addition to those of the folder's own review."""
     if has_settings(folder):
         read_settings(folder)  # report a damaged review before the search, not after
+    verdicts = read_verdicts(folder / FILE)
     overlap = find_overlap(train, evaluation, k=rules.k, class_attribute=rules.class_attribute, progress=progress)
     pairs = [leak.pair for leak in overlap.leaks]
     calibration = train.view().pipeline.calibration if pairs else None
@@ -138,7 +142,9 @@ def audit(
     matches = (*decisions.confirmed, *(_swap(decisions.confirmed) if overlap.itself else ()))
     ids = sorted({pair.b for pair in (*pairs, *matches)})
     own = {record.id: read_class(record, rules.class_attribute) for record in (train.records(ids) if ids else ())}
-    chosen = choose_removals(decisions.confirmed, own, classes.names, rules.texts, every=rules.every)
+    voted = {label for pair in decisions.by_votes if (label := own.get(pair.b)) is not None}
+    candidates = find_candidates(classes.names, rules.texts, verdicts, voted)
+    chosen = choose_removals(decisions.confirmed, own, candidates, every=rules.every)
     records = list(evaluation.records())
     others = {record.id: read_class(record, rules.class_attribute) for record in records}
     sets = {record.id: str(record.attributes.get(SET, "EVAL")) for record in records}
@@ -146,6 +152,7 @@ def audit(
         _report_decisions(decisions, len(cast)),
         *_report_ambiguities(decisions, doubtful),
         *overlap.notes,
+        *_report_candidates(candidates, {removal.name for removal in chosen.removals}),
         *_report_classes(decisions, chosen, classes, own, others),
     ]
     return Audit(
@@ -154,6 +161,7 @@ def audit(
         decisions,
         matches,
         chosen,
+        candidates,
         classes,
         own,
         others,
@@ -181,6 +189,15 @@ def _report_ambiguities(decisions: Decisions, doubtful: frozenset[tuple[str, str
     waiting = [pair for pair in decisions.open if (pair.a, pair.b) in doubtful and pair.probability >= decisions.least]
     count = f"{len(waiting):,} probable pairs wait for a vote"
     return [f"{count}: see the column doubt of evidence.csv"] if waiting else []
+
+
+def _report_candidates(candidates: Sequence[Candidate], gone: set[str]) -> Sequence[str]:
+    """Classes that their name suggests, and that still wait for a reviewer."""
+    waiting = [one.name for one in candidates if one.decision == "open" and one.name not in gone]
+    if not waiting:
+        return []
+    count = "1 class is a candidate" if len(waiting) == 1 else f"{len(waiting):,} classes are candidates"
+    return [f"{count} by name and stay until a reviewer confirms them: fill in the column verdict of {FILE}"]
 
 
 def _report_classes(

@@ -3,6 +3,7 @@
 evidence.csv    every pair, surest first: probability, matched key points, box, classes, and the decision
 removal.csv     classes to remove (or images without a class): class, name, images, why, evaluation
 clean.csv       a manifest of the training images that stay
+candidates.csv  classes that a text suggests, for reviewers to fill in (name_candidates.py); only with texts
 overlap.csv     every evaluation image: id, class, split (overlapping or other), matches, training classes; for
                 `resight eval --split`. If images have classes, one overlapping image makes its class overlap
 audit.md, .json the tables, and the notes needed to read them
@@ -15,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from resight.audit.leaks.find_leaks import Audit, Decisions, Rules
+from resight.audit.leaks.name_candidates import FILE, write_candidates
 from resight.audit.leaks.removal import SetRow
 from resight.audit.leaks.sources import read_class
 from resight.collection import Collection
@@ -32,6 +34,8 @@ def write_audit(audit: Audit, folder: Path, train: Collection, rules: Rules) -> 
     _write_table(folder / "evidence.csv", EVIDENCE, _list_evidence(audit))
     _write_table(folder / "removal.csv", REMOVAL, _list_removals(audit))
     _write_table(folder / "overlap.csv", SPLIT, _list_splits(audit))
+    if audit.candidates:
+        write_candidates(audit.candidates, folder / FILE, audit.classes.names, audit.classes.sizes)
     write_clean(audit, folder / "clean.csv", train, rules)
     with write_atomic(folder / "audit.md") as temporary:
         temporary.write_text(describe_audit(audit), encoding="utf-8")
@@ -60,6 +64,7 @@ def summarise(audit: Audit) -> dict[str, object]:
         "sets": [asdict(row) for row in audit.sets],
         "sizes": [asdict(row) for row in audit.sizes],
         "removed": [asdict(row) for row in audit.removed],
+        "candidates": [{"class": one.name, "text": one.text, "decision": one.decision} for one in audit.candidates],
         "notes": list(audit.notes),
     }
 

@@ -2,21 +2,21 @@
 
 For each evaluation image, the class most frequent among its confirmed matches is removed whole, as in CiDeR (ties: the
 surer class, then the first by name). Of images without a class, each confirmed match is removed by itself. A class
-whose name contains one of the given texts (ignoring case and accents) goes too. Other classes with confirmed matches
-stay and are reported, as they may be the same instance under a second name; `every` removes them as well.
+that its name suggests (name_candidates.py) goes too if a reviewer has confirmed it. Other classes with confirmed
+matches stay and are reported, as they may be the same instance under a second name; `every` removes them as well.
 
 Tables as in CiDeR: what the evaluation sets share with the training set (Table 2), the training set before and after
 (Table 3), and the removed classes (Table A12). A class that several evaluation sets share counts for the set with most
 of its images, so that rows add up.
 """
 
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.name_candidates import Candidate
 from resight.audit.leaks.sources import Classes
 
 
@@ -41,12 +41,11 @@ class Chosen:
 def choose_removals(
     confirmed: Sequence[Pair],
     classes: Mapping[str, str | None],
-    names: Mapping[str, str],
-    texts: Iterable[str] = (),
+    candidates: Iterable[Candidate] = (),
     *,
     every: bool = False,
 ) -> Chosen:
-    """`classes` maps training images in pairs to their class; `names` maps every class to its readable name."""
+    """`classes` maps training images in pairs to their class; of `candidates`, confirmed ones go."""
     matches: dict[str, list[Pair]] = defaultdict(list)  # evaluation image → its pairs
     reasons: dict[tuple[str, bool], set[str]] = defaultdict(set)  # class, labelled → evaluation images
     counts: Counter[tuple[str, bool]] = Counter()
@@ -67,7 +66,9 @@ def choose_removals(
     ]
     gone = {removal.name for removal in removals if removal.labelled}
     removals += [
-        Removal(label, True, "text", text=text) for label, text in _find_texts(names, texts) if label not in gone
+        Removal(one.name, True, "text", text=one.text)
+        for one in candidates
+        if one.decision == "confirmed" and one.name not in gone
     ]
     gone |= {removal.name for removal in removals if removal.labelled}
     left = {name: count for (name, labelled), count in sorted(counts.items()) if labelled and name not in gone}
@@ -83,22 +84,6 @@ def _find_most_frequent(pairs: Sequence[Pair], classes: Mapping[str, str | None]
         often[label] += 1
         surest[label] += pair.probability
     return min(often, key=lambda label: (-often[label], -surest[label], label))
-
-
-def _find_texts(names: Mapping[str, str], texts: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Class → the first text that its name contains."""
-    wanted = [(text.strip(), _fold(text)) for text in texts if text.strip()]
-    for label, name in sorted(names.items()):
-        folded = _fold(name)
-        found = next((text for text, plain in wanted if plain in folded), None)
-        if found is not None:
-            yield label, found
-
-
-def _fold(text: str) -> str:
-    """Lower case without accents: "Hôtel" → "hotel"."""
-    parts = unicodedata.normalize("NFKD", text.strip())
-    return "".join(letter for letter in parts if not unicodedata.combining(letter)).casefold()
 
 
 TEXT, TOTAL = "text", "total"

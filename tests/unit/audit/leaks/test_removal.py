@@ -1,4 +1,5 @@
 from resight.audit.dedup.pairs import Pair
+from resight.audit.leaks.name_candidates import Candidate
 from resight.audit.leaks.removal import (
     Removal,
     SetRow,
@@ -11,7 +12,6 @@ from resight.audit.leaks.removal import (
 from resight.audit.leaks.sources import Classes
 
 CLASSES = {"e1": "Eiffel", "e2": "Eiffel", "e3": "Eiffel", "t1": "Tour Eiffel", "l1": "Louvre", "n1": None, "n2": None}
-NAMES = {"Eiffel": "Eiffel Tower", "Tour Eiffel": "Tour Eiffel", "Louvre": "Louvre", "Hôtel": "Hôtel des Invalides"}
 SETS = {"p1": "Paris", "p2": "Paris", "p3": "Paris", "o1": "Oxford"}
 COUNTED = Classes({"Eiffel": 731, "Camera": 98, "Invalides": 23, "Other": 48}, {"Eiffel": "Eiffel Tower"}, 100)
 REMOVALS = (
@@ -28,24 +28,24 @@ def pair(a: str, b: str, chance: float = 0.9) -> Pair:
 
 
 def test_the_most_frequent_class_of_an_image_goes_and_the_other_is_reported() -> None:
-    found = choose_removals([pair("q", "e1"), pair("q", "e2"), pair("q", "t1", 0.99)], CLASSES, NAMES)
+    found = choose_removals([pair("q", "e1"), pair("q", "e2"), pair("q", "t1", 0.99)], CLASSES)
     assert found.removals == (Removal("Eiffel", True, "matches", ("q",), 2),)
     assert found.left == {"Tour Eiffel": 1}
 
 
 def test_every_class_goes_where_that_is_asked_for() -> None:
-    found = choose_removals([pair("q", "e1"), pair("q", "e2"), pair("q", "t1")], CLASSES, NAMES, every=True)
+    found = choose_removals([pair("q", "e1"), pair("q", "e2"), pair("q", "t1")], CLASSES, every=True)
     assert [removal.name for removal in found.removals] == ["Eiffel", "Tour Eiffel"]
     assert found.left == {}
 
 
 def test_of_classes_with_equal_counts_the_surer_one_goes() -> None:
-    found = choose_removals([pair("q", "e1", 0.8), pair("q", "t1", 0.9)], CLASSES, NAMES)
+    found = choose_removals([pair("q", "e1", 0.8), pair("q", "t1", 0.9)], CLASSES)
     assert [removal.name for removal in found.removals] == ["Tour Eiffel"]
 
 
 def test_a_class_is_listed_once_with_all_images_that_it_goes_for() -> None:
-    found = choose_removals([pair("q2", "e1"), pair("q1", "e2"), pair("q3", "l1")], CLASSES, NAMES)
+    found = choose_removals([pair("q2", "e1"), pair("q1", "e2"), pair("q3", "l1")], CLASSES)
     assert [(removal.name, removal.evaluation, removal.pairs) for removal in found.removals] == [
         ("Eiffel", ("q1", "q2"), 2),
         ("Louvre", ("q3",), 1),
@@ -53,7 +53,7 @@ def test_a_class_is_listed_once_with_all_images_that_it_goes_for() -> None:
 
 
 def test_images_without_a_class_go_one_by_one() -> None:
-    found = choose_removals([pair("q", "n1"), pair("q", "n2"), pair("q", "e1")], CLASSES, NAMES)
+    found = choose_removals([pair("q", "n1"), pair("q", "n2"), pair("q", "e1")], CLASSES)
     assert [(removal.name, removal.labelled) for removal in found.removals] == [
         ("Eiffel", True),
         ("n1", False),
@@ -61,21 +61,23 @@ def test_images_without_a_class_go_one_by_one() -> None:
     ]
 
 
-def test_a_text_finds_names_whatever_their_case_and_accents() -> None:
-    found = choose_removals([], CLASSES, NAMES, ["HOTEL des", "", "tower"])
-    assert [(removal.name, removal.why, removal.text) for removal in found.removals] == [
-        ("Eiffel", "text", "tower"),
-        ("Hôtel", "text", "HOTEL des"),
-    ]
+def test_of_classes_that_a_text_suggests_only_confirmed_ones_go() -> None:
+    suggested = (
+        Candidate("Eiffel", "tower", "confirmed"),
+        Candidate("Hôtel", "hotel", "open"),
+        Candidate("Louvre", "louvre", "refuted"),
+    )
+    found = choose_removals([], CLASSES, suggested)
+    assert found.removals == (Removal("Eiffel", True, "text", text="tower"),)
 
 
 def test_a_class_that_goes_for_its_matches_is_not_listed_again_for_its_name() -> None:
-    found = choose_removals([pair("q", "l1")], CLASSES, NAMES, ["louvre"])
+    found = choose_removals([pair("q", "l1")], CLASSES, [Candidate("Louvre", "louvre", "confirmed")])
     assert [(removal.name, removal.why) for removal in found.removals] == [("Louvre", "matches")]
 
 
 def test_nothing_confirmed_removes_nothing() -> None:
-    found = choose_removals([], CLASSES, NAMES)
+    found = choose_removals([], CLASSES)
     assert (found.removals, found.left) == ((), {})
 
 
