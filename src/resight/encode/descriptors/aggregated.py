@@ -10,6 +10,8 @@ tokens are scaled to unit length first, so that all count equally.
                  softmax(cosine / temperature); group_dense: shared by all seeds in the same way
     merge        seed_plus_mean: L2(seed + weighted mean of the members); mean: L2 of the weighted mean of both,
                  the seed's weight being 1. A seed without members stays itself.
+    pool         none: the K tokens, for late interaction; mean, max: one vector per image, L2 of the mean or of the
+                 maximum per dimension of the K tokens, to be compared by cosine
 
 Out: vectors [n, D] of unit length. The box of a token encloses its seed's patch and all patches of which no other seed
 has a larger share; the seed's own patch is stored beside it, since members may lie far apart. K above N gives all N
@@ -32,6 +34,7 @@ from resight.vectors import l2_normalise
 Seeds = Literal["fps", "attention"]
 Assignment = Literal["hard_top1", "soft_top2", "soft_top4", "group_dense"]
 Merge = Literal["seed_plus_mean", "mean"]
+Pool = Literal["none", "mean", "max"]
 SHARED_BY = {"hard_top1": 1, "soft_top2": 2, "soft_top4": 4}
 
 
@@ -43,6 +46,7 @@ class Config:
     merge: Merge = "seed_plus_mean"  # how a seed and its members merge: seed plus the members' mean, or mean of all
     temperature: float = 0.1  # softmax temperature of soft and dense assignment; lower favours the nearest seed
     blank: float = 1.0  # an image whose tokens have a higher mean cosine gets none; depends on the encoder; 1: off
+    pool: Pool = "none"  # keep the merged tokens, or pool them to one vector by their mean or max
 
 
 def build(config: Config) -> "Aggregated":
@@ -55,7 +59,9 @@ class Aggregated:
     def __init__(self, config: Config) -> None:
         self.fingerprint = (
             f"aggregated(k={config.k}, seeds={config.seeds}, assignment={config.assignment}, "
-            f"merge={config.merge}, temperature={config.temperature}, blank={config.blank})"
+            f"merge={config.merge}, temperature={config.temperature}, blank={config.blank}"
+            + ("" if config.pool == "none" else f", pool={config.pool}")
+            + ")"
         )
         self._config = config
 
@@ -75,6 +81,9 @@ class Aggregated:
                 settings.temperature,
             )
             kept = slice(0 if mean_cosine(features.patches[image]) > settings.blank else None)
+            if settings.pool != "none":
+                vectors.append(pool_tokens(merged, settings.pool)[kept])
+                continue
             vectors.append(merged[kept])
             boxes.append(enclose(members, patch_boxes)[kept])
             seeds.append(patch_boxes[members.seeds][kept])
@@ -82,9 +91,14 @@ class Aggregated:
             ids=features.ids,
             vectors=np.concatenate(vectors),
             owners=np.repeat(np.arange(len(vectors), dtype=np.int32), [len(rows) for rows in vectors]),
-            boxes=np.concatenate(boxes),
-            seeds=np.concatenate(seeds),
+            boxes=np.concatenate(boxes) if boxes else None,
+            seeds=np.concatenate(seeds) if seeds else None,
         )
+
+
+def pool_tokens(tokens: FloatArray, pool: Pool) -> FloatArray:
+    """Merged tokens [k, D] → [1, D] of unit length."""
+    return l2_normalise(tokens.max(axis=0, keepdims=True) if pool == "max" else tokens.mean(axis=0, keepdims=True))
 
 
 def mean_cosine(tokens: FloatArray) -> float:

@@ -170,6 +170,36 @@ def test_a_shared_patch_counts_for_the_box_of_the_seed_with_the_largest_share():
     assert enclose(members, places).tolist() == [[0, 0, 1, 1], [1, 0, 3, 1]]
 
 
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [
+        # Three merged tokens, at 0 + mean(10, 20) → about 7.5, 165 and 95 degrees; see above.
+        ("mean", unit(unit(point(0)[0] + point(10, 20).mean(axis=0)) + point(165)[0] + point(95)[0])),
+        # The largest x is that of the first, the largest y that of the token at 95 degrees.
+        ("max", unit(np.array([unit(point(0)[0] + point(10, 20).mean(axis=0))[0], point(95)[0, 1]]))),
+    ],
+)
+def test_pooled_tokens_are_one_vector_of_unit_length_without_a_box(pool: str, expected: np.ndarray):
+    features = Features(("a",), TOKENS[None], np.array([[70, 10]], np.int32), (1, 7), attention=ATTENTION[None])
+    found = descriptors.build("aggregated", k=3, pool=pool).describe(features, "query")
+    assert found.owners.tolist() == [0]
+    np.testing.assert_allclose(found.vectors, [expected], atol=1e-6)
+    assert found.boxes is None and found.seeds is None
+
+
+def test_pooling_changes_the_fingerprint_and_its_absence_does_not():
+    plain, pooled = (descriptors.build("aggregated", pool=pool).fingerprint for pool in ("none", "max"))
+    assert "pool" not in plain  # collections of earlier releases stay searchable
+    assert plain != pooled
+
+
+def test_a_blank_image_has_no_pooled_vector_either():
+    patches = np.stack([np.ones((4, 2), np.float32), TOKENS[[0, 1, 3, 6]]])
+    features = Features(("blank", "b"), patches, np.full((2, 2), 20, np.int32), (2, 2))
+    found = descriptors.build("aggregated", k=2, pool="mean", blank=0.99).describe(features, "database")
+    assert found.owners.tolist() == [1]
+
+
 def test_attention_seeds_without_attention_are_refused_with_what_works():
     with pytest.raises(RecipeError, match="one of fps"):
         aggregate(TOKENS, None, seeds="attention")
