@@ -40,6 +40,7 @@ class Config:
     kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how tokens are coded; pq: product quantisation
     keep: Literal["fp32", "fp16", "none"] = "fp32"  # full tokens stored beside the codes, for exact scores
     exact: bool | None = None  # give only answers that are proven exact; None: if the settings allow a proof
+    plain: bool = False  # int8: one scale per token and no more, d + 4 bytes; else centred on the mean token, d + 8
     m: int = 0  # pq: parts per token; 0: a quarter of the dimensions
     bits: Literal[4, 8] = 4  # pq: bits per part
     train_images: int = 1000  # pq: most images to learn the codes from
@@ -79,16 +80,15 @@ def check_settings(config: Config) -> None:
             fix="e.g. cascade_keep = [1000, 30]",
         )
     # A recipe that sets parts or training means pq; without this error a forgotten `kind` would go unnoticed.
-    unused = [
-        name for name in ("m", "bits", "train_images", "train_on") if getattr(config, name) != getattr(Config, name)
-    ]
-    if config.kind != "pq" and unused:
-        raise RecipeError(
-            f"{', '.join(unused)} would have no effect",
-            expected='kind = "pq", which these settings belong to',
-            actual=f'kind = "{config.kind}"',
-            fix=f'set kind = "pq", or leave out {", ".join(unused)}',
-        )
+    for kind, names in (("pq", ("m", "bits", "train_images", "train_on")), ("int8", ("plain",))):
+        unused = [name for name in names if getattr(config, name) != getattr(Config, name)]
+        if config.kind != kind and unused:
+            raise RecipeError(
+                f"{', '.join(unused)} would have no effect",
+                expected=f'kind = "{kind}", which these settings belong to',
+                actual=f'kind = "{config.kind}"',
+                fix=f'set kind = "{kind}", or leave out {", ".join(unused)}',
+            )
     if config.exact and config.cascade:
         raise RecipeError(
             "a cascade cannot be exact",
@@ -179,6 +179,8 @@ class MaxSim:
         if config.kind == "pq":
             images = choose_training(contents, config.train_on, config.train_images, config.seed)
             settings = {"m": config.m, "bits": config.bits, "images": images, "seed": config.seed}
+        elif config.kind == "int8":
+            settings = {"plain": config.plain}
         packs = [kernels.PackWriter(folder / "pack", offsets, d, config.kind, config.keep, draw, **settings)]
         if config.cascade and config.cascade_books:
             small: dict[str, Any] = {"kind": "rq", "m": config.cascade_books}

@@ -1,4 +1,4 @@
-"""Tokens in 8 bits: d + 8 bytes per token, with a bound on the error.
+"""Tokens in 8 bits, with a bound on the error: centred in d + 8 bytes per token, or plain in d + 4.
 
     q · x  =  q · c  +  c · (x - c)  +  (q - c) · (x - c)
 
@@ -8,19 +8,23 @@ are shorter than x and q, which makes the error smaller.
 A random rotation spreads values that lie in a few dimensions over all of them, which helps if an image has one vector;
 `dims` keeps only so many directions. Either is a matrix `basis` [d, dims].
 
+`plain` is symmetric quantisation per vector, as in CraterBench-R: x as one step × integers in -127..127, the longest
+value being 127. There c = 0, so that nothing is stored beside the step (388 bytes at d = 384).
+
 The fast kernel adds in 16 bits. Each of its sums runs over one half of the dimensions (0, 1, 4, 5, 8, … or the others)
 and is at most the product of the two vectors' lengths there. Tokens and queries are scaled to at most 181 in each half:
-181 × 181 < 2^15. If that does not hold, as in a pack made with accumulate="int32", sums take 32 bits.
+181 × 181 < 2^15. If that does not hold, as in a plain pack or one made with accumulate="int32", sums take 32 bits.
 """
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError
+from resight.errors import InputError, RecipeError
 from resight.kernels import dispatch
 from resight.kernels.codec import Plan, Rows, read_chunks, rounding_error, update_largest
 from resight.types import FloatArray
@@ -35,26 +39,38 @@ Kernel = Literal["scan", "narrow", "wide"]
 class Config:
     dims: int = 0  # directions to keep, see find_directions; 0: all dimensions
     rotate: bool | None = None  # None: if every image has one token
-    accumulate: Literal["auto", "int16", "int32"] = "auto"  # auto: int32 if every image has one token
+    accumulate: Literal["auto", "int16", "int32"] = "auto"  # auto: int32 if plain, or if every image has one token
     sample: int = 65_536  # tokens that determine the mean and the directions
     seed: int = 0
+    plain: bool = False  # one step per token, without the mean: d + 4 bytes
+
+    def __post_init__(self) -> None:
+        if self.plain and (self.dims or self.rotate):
+            raise RecipeError(
+                "a plain int8 code keeps tokens as they are",
+                expected="plain without dims and rotate",
+                actual=f"dims = {self.dims}, rotate = {self.rotate}",
+                fix="leave out plain, or the others",
+            )
 
 
 def begin(plan: Plan, config: Config) -> "Int8Filler":
     """With one token per image, the scan kernel serves, which needs no limit on the halves."""
     single = bool((np.diff(plan.offsets) <= 1).all())
-    centre, basis = choose_basis(plan, config, single)
-    longest = LONGEST_HALF if config.accumulate == "int16" or (config.accumulate == "auto" and not single) else math.inf
-    return Int8Filler(plan, centre, basis, longest)
+    centre, basis = (np.zeros(plan.d, np.float32), None) if config.plain else choose_basis(plan, config, single)
+    narrow = config.accumulate == "int16" or (config.accumulate == "auto" and not single and not config.plain)
+    return Int8Filler(plan, centre, basis, LONGEST_HALF if narrow else math.inf, config.plain)
 
 
 class Int8Filler:
-    def __init__(self, plan: Plan, centre: FloatArray, basis: FloatArray | None, longest: float) -> None:
+    def __init__(
+        self, plan: Plan, centre: FloatArray, basis: FloatArray | None, longest: float, plain: bool = False
+    ) -> None:
         self._offsets, self._centre, self._basis, self._longest = plan.offsets, centre, basis, longest
         self._dims = plan.d if basis is None else basis.shape[1]
         self._values = plan.allocate("int8.values", (plan.tokens, self._dims + -self._dims % 4), np.uint8)
         self._steps = plan.allocate("int8.steps", (plan.tokens,), np.float32)
-        self._shifts = plan.allocate("int8.shifts", (plan.tokens,), np.float32)
+        self._shifts = None if plain else plan.allocate("int8.shifts", (plan.tokens,), np.float32)
         self._errors, self._lengths = (np.zeros(len(plan.offsets) - 1, np.float32) for _ in range(2))
         self._reach = np.zeros(2, np.float32)
 
@@ -63,7 +79,8 @@ class Int8Filler:
         projected = rest if basis is None else np.asarray(rest @ basis, np.float32)
         integers, steps = quantise(projected, 127, self._longest)
         self._values[rows], self._steps[rows] = integers + 128, steps
-        self._shifts[rows] = rest.astype(np.float64) @ self._centre
+        if self._shifts is not None:
+            self._shifts[rows] = rest.astype(np.float64) @ self._centre
         coded = integers[:, : self._dims].astype(np.float32) * steps[:, None]
         errors = np.linalg.norm(rest - (coded if basis is None else coded @ basis.T), axis=1)
         update_largest(self._errors, self._offsets, rows, errors)
@@ -80,6 +97,8 @@ class Int8Filler:
 
 def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Int8":
     fields: dict[str, Any] = {"basis": None, **arrays}
+    if not fields["centre"].any():
+        fields.setdefault("shifts", None)
     return Int8(**fields, offsets=offsets)
 
 
@@ -87,7 +106,7 @@ def restore(arrays: dict[str, NDArray[Any]], offsets: NDArray[np.int64]) -> "Int
 class Int8:
     values: NDArray[np.uint8]  # [n, dims padded to a multiple of 4], with 128 added
     steps: FloatArray  # [n]
-    shifts: FloatArray  # [n]
+    shifts: FloatArray | None  # [n]; None: plain, all zero
     errors: FloatArray  # [N] the largest |x - its code| in the image
     lengths: FloatArray  # [N] the largest |code|
     centre: FloatArray  # [d]
@@ -104,9 +123,14 @@ class Int8:
         integers, steps, kernel = self.quantise_query(self.project(query))
         constant = np.float32((query.astype(np.float64) @ self.centre).mean())
         found = dispatch.maxsim_int8(
-            integers, steps, self.values, self.steps, self.shifts, self.offsets, rows, threads, kernel
+            integers, steps, self.values, self.steps, self.kernel_shifts, self.offsets, rows, threads, kernel
         )
         return found + constant
+
+    @cached_property
+    def kernel_shifts(self) -> FloatArray:
+        """The shifts that the kernels read; for a plain pack, zeros that take no memory, as nothing writes them."""
+        return np.zeros(len(self.steps), np.float32) if self.shifts is None else self.shifts
 
     def radius(self, query: FloatArray) -> FloatArray:
         """|q - c| × the tokens' errors, plus the query's own error × the tokens' lengths."""

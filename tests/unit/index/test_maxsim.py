@@ -41,6 +41,7 @@ def create(folder: Path, images: Descriptors, **settings: Any) -> MaxSimSearcher
         ({"cascade": True, "cascade_books": 3, "cascade_dims": 8}, "the first pass of the cascade is given twice"),
         ({"m": 4}, "m would have no effect"),
         ({"kind": "fp16", "bits": 8, "train_on": "a*"}, "bits, train_on would have no effect"),
+        ({"kind": "fp32", "plain": True}, "plain would have no effect"),
         ({"cascade": True, "cascade_keep": [10]}, "cascade_keep does not fit"),
         ({"cascade": True, "cascade_keep": [10, 20]}, "cascade_keep does not fit"),
         ({"cascade": True, "cascade_keep": [10, 0]}, "cascade_keep = 0 is out of range"),
@@ -132,6 +133,18 @@ def test_parts_and_bits_decide_how_large_the_codes_are(tmp_path: Path, m: int, b
     searcher = create(tmp_path, make_tokens([32] * 20), kind="pq", m=m, bits=bits)
     bounds = 4 * 8  # offsets, those of the codes, and two floats; a little more for the last offset
     assert searcher.bytes_per_image == pytest.approx(32 * bytes_a_token + bounds, abs=10)
+
+
+def test_plain_codes_take_four_bytes_less_per_token_and_prove_the_same_answer(tmp_path: Path):
+    images = make_tokens([32] * 20)
+    centred, plain = (create(tmp_path / str(value), images, plain=value) for value in (False, True))
+    assert centred.bytes_per_image - plain.bytes_per_image == 4 * 32
+    first, second = (searcher.search(QUERY, 20) for searcher in (centred, plain))
+    assert (first.ids, first.scores.tolist()) == (second.ids, second.scores.tolist())
+    codes = create(tmp_path / "codes", images, plain=True, exact=False).search(QUERY, 20)
+    truth = score_by_hand(QUERY, images)
+    assert codes.scores == pytest.approx([truth[name] for name in codes.ids], abs=0.01)
+    assert codes.scores.tolist() != [truth[name] for name in codes.ids]
 
 
 def read_centroids(folder: Path) -> np.ndarray:

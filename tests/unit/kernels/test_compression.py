@@ -1,12 +1,14 @@
 """What the kinds keep: bytes, errors within their bounds, and quality that follows the bytes."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from resight import kernels
+from resight.errors import RecipeError
 
 
 def make_images(images: int = 300, count: int = 8, d: int = 64) -> tuple[Any, Any]:
@@ -22,6 +24,7 @@ def test_bytes_per_image_are_those_of_its_tokens_and_bounds() -> None:
         "fp32": kernels.pack(tokens, offsets, kind="fp32").bytes_per_image,
         "fp16": kernels.pack(tokens, offsets, kind="fp16").bytes_per_image,
         "int8": kernels.pack(tokens, offsets, kind="int8").bytes_per_image,
+        "int8, plain": kernels.pack(tokens, offsets, kind="int8", plain=True).bytes_per_image,
         "pq 4": kernels.pack(tokens, offsets, kind="pq", m=16, rounds=1).bytes_per_image,
         "pq 8": kernels.pack(tokens, offsets, kind="pq", m=16, bits=8, sample=300, rounds=1).bytes_per_image,
     }
@@ -29,6 +32,7 @@ def test_bytes_per_image_are_those_of_its_tokens_and_bounds() -> None:
     assert sizes["fp32"] == pytest.approx(32 * 64 * 4 + offset)
     assert sizes["fp16"] == pytest.approx(32 * 64 * 2 + 8 + offset)
     assert sizes["int8"] == pytest.approx(32 * (64 + 8) + 8 + offset)
+    assert sizes["int8, plain"] == pytest.approx(32 * (64 + 4) + 8 + offset)
     assert sizes["pq 4"] == pytest.approx(32 * 16 / 2 + 8 + 2 * offset)
     assert sizes["pq 8"] == pytest.approx(32 * 16 + 8 + 2 * offset)
 
@@ -39,6 +43,7 @@ def test_bytes_per_image_are_those_of_its_tokens_and_bounds() -> None:
         ({"kind": "fp16"}, 1e-4),
         ({"kind": "int8"}, 3e-3),
         ({"kind": "int8", "accumulate": "int32"}, 2e-3),
+        ({"kind": "int8", "plain": True}, 2e-3),
         ({"kind": "pq", "m": 32, "bits": 8, "rounds": 4}, 3e-2),
         ({"kind": "pq", "m": 32}, 8e-2),
     ],
@@ -52,6 +57,41 @@ def test_scores_are_close_and_their_bounds_hold(settings: dict[str, Any], error:
         wrong = np.abs(packed.scores(query) - packed.exact_scores(query))
         assert wrong.max() < error
         assert (wrong <= packed.errors(query)).all()
+
+
+def test_a_plain_code_is_one_step_and_integers_up_to_127() -> None:
+    tokens = np.array([[0.5, -1.0, 0.25, 0.0], [2.0, 1.0, -0.5, 0.1]], np.float32)
+    arrays = kernels.pack(tokens, [0, 1, 2], plain=True).codes.arrays()
+    assert sorted(arrays) == ["centre", "errors", "lengths", "reach", "steps", "values"]
+    # 127 × 0.5 = 63.5 goes to the even 64; 127 / 4 = 31.75 to 32; 127 × 0.1 / 2 = 6.35 to 6.
+    assert (arrays["values"].astype(int) - 128).tolist() == [[64, -127, 32, 0], [127, 64, -32, 6]]
+    assert arrays["steps"] == pytest.approx([1 / 127, 2 / 127])
+    assert not arrays["centre"].any()
+
+
+@pytest.mark.parametrize("d", [16, 30, 384])
+def test_a_plain_code_gives_the_proven_top_and_survives_saving(d: int, tmp_path: Path) -> None:
+    tokens, offsets = make_images(200, 8, d)
+    packed = kernels.pack(tokens, offsets, plain=True)
+    packed.save(tmp_path / "pack")
+    opened = kernels.open(tmp_path / "pack", check=True)
+    for start in (0, 800):
+        query = tokens[start : start + 8] + 0.05
+        expected = kernels.pack(tokens, offsets, kind="fp32").top(query, 10)
+        for one in (packed, opened):
+            rows, scores, certificate = one.top(query, 10)
+            assert rows.tolist() == expected[0].tolist()
+            assert scores == pytest.approx(expected[1], rel=1e-5)
+            assert certificate is not None and certificate.rescored < certificate.images
+        assert np.array_equal(packed.scores(query), opened.scores(query))
+        assert (np.abs(packed.scores(query) - packed.exact_scores(query)) <= packed.errors(query)).all()
+
+
+def test_a_plain_code_takes_no_directions() -> None:
+    tokens, offsets = make_images(30)
+    for settings in ({"dims": 8}, {"rotate": True}):
+        with pytest.raises(RecipeError, match="plain int8"):
+            kernels.pack(tokens, offsets, plain=True, **settings)
 
 
 def test_taking_off_the_mean_makes_bounds_narrower() -> None:
