@@ -1,14 +1,14 @@
 """The images of a source, listed once.
 
-In: a folder, an image file, a manifest, or an iterable of ImageRefs. Out: an ImageList, which counts them and yields
-them as often as needed, so that one walk through a folder serves progress, learning and adding. Memory stays bounded: a
-long list spills into a temporary file.
+In: a folder, an image file, a manifest, a data set by name (gldv2:ROOT, resight.data.set_source), or an iterable of
+ImageRefs. Out: an ImageList, which counts them and yields them as often as needed, so that one walk through a folder
+serves progress, learning and adding. Memory stays bounded: a long list spills into a temporary file.
 """
 
 import json
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from resight.data.image_files import SUFFIXES
 from resight.encode.extract import gather
 from resight.errors import InputError
 from resight.files import remote
-from resight.types import ImageRef, Skipped
+from resight.types import Dataset, ImageRef, Skipped
 
 MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
 CHUNK = 512  # images that are written and read together
@@ -30,9 +30,16 @@ class ImageList:
     def __init__(self, source: Source) -> None:
         is_path = isinstance(source, (str, Path))
         self.name = str(source) if is_path else ""
-        self.ids_are_given = not is_path  # by the caller
+        self.not_images = 0  # files of a folder that are left out
+        dataset = _load_set(self.name)
+        self.ids_are_given = not is_path or dataset is not None  # by the caller or the data set
         self._items: _Spool | list[ImageRef]
-        self._items = _Spool(_find_images(Path(source))) if isinstance(source, (str, Path)) else _check_refs(source)
+        if dataset is not None:
+            self._items = _Spool((*dataset.database, *dataset.skipped))
+        elif isinstance(source, (str, Path)):
+            self._items = _Spool(_find_images(Path(source), self._leave_out))
+        else:
+            self._items = _check_refs(source)
 
     def __len__(self) -> int:
         """Images, and files that cannot be one."""
@@ -46,6 +53,9 @@ class ImageList:
         """The images alone."""
         return (item for item in self if isinstance(item, ImageRef))
 
+    def _leave_out(self, _: Path) -> None:
+        self.not_images += 1
+
 
 def list_images(sources: Sequence[Source | ImageList]) -> list[ImageList]:
     """One list per source; an ImageList stays as it is. InputError if there are no images."""
@@ -53,19 +63,31 @@ def list_images(sources: Sequence[Source | ImageList]) -> list[ImageList]:
     if not any(map(len, lists)):
         raise InputError(
             f"no images in {', '.join(images.name for images in lists if images.name) or 'what was given'}",
-            expected=f"files ending in {', '.join(sorted(SUFFIXES))}",
-            actual="none",
+            expected=f"files ending in {', '.join(sorted(SUFFIXES))}, or images without an ending",
+            actual=f"{others:,} files that are not images"
+            if (others := sum(images.not_images for images in lists))
+            else "none",
             fix="check the path; hidden files and folders are left out",
         )
     return lists
 
 
-def _find_images(path: Path) -> Iterator[ImageRef | Skipped]:
+def _load_set(name: str) -> Dataset | None:
+    """The data set that a source such as gldv2:ROOT names; None for every other source."""
+    if ":" not in name:
+        return None
+    from resight.data.set_source import parse_source
+
+    found = parse_source(name)
+    return found.load() if found else None
+
+
+def _find_images(path: Path, leave_out: Callable[[Path], None]) -> Iterator[ImageRef | Skipped]:
     if path.suffix.lower() in MANIFESTS and (remote.is_remote(path) or path.is_file()):
         from resight.data.sets import manifest
 
         return manifest.refs(path)
-    return walk(path)
+    return walk(path, leave_out)
 
 
 def _check_refs(source: Iterable[object]) -> list[ImageRef]:

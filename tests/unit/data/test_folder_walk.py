@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resight.data.folder_walk import walk
+from resight.data.folder_walk import is_image, walk
 from resight.errors import InputError
 from resight.types import ImageRef, Skipped
 
@@ -38,6 +38,58 @@ def test_hidden_things_collections_and_other_files_are_left_out_silently(tmp_pat
     touch(tmp_path, ".a.jpg", ".cache/b.jpg", "c.resight/d.jpg", "notes.txt", "noext", "e.jpg")
     assert ids(tmp_path) == ["e.jpg"]
     assert skipped(tmp_path) == []
+
+
+def test_images_without_an_ending_are_found_by_their_first_bytes_and_the_rest_is_counted(tmp_path):
+    touch(tmp_path, "README", "notes.txt", "a/LICENSE", "b.jpg", ".hidden")
+    for name, start in STARTS.items():
+        (tmp_path / "a" / name).write_bytes(start + bytes(20))
+    (tmp_path / "empty").touch()
+    (tmp_path / "raw.dng").write_bytes(STARTS["tif"])
+    left_out = []
+    found = [item.id for item in walk(tmp_path, left_out.append)]
+    assert found == [*(f"a/{name}" for name in sorted(STARTS)), "b.jpg"]
+    assert [path.relative_to(tmp_path).as_posix() for path in left_out] == [
+        *("README", "a/LICENSE", "empty", "notes.txt", "raw.dng")
+    ]
+
+
+STARTS = {
+    "jpg": b"\xff\xd8\xff\xe0",
+    "png": b"\x89PNG\r\n\x1a\n",
+    "gif": b"GIF89a",
+    "bmp": b"BM\x46\0\0\0\0\0\0\0\x36",
+    "tif": b"II*\0",
+    "webp": b"RIFF\x24\0\0\0WEBPVP8 ",
+    "jp2": b"\0\0\0\x0cjP  ",
+    "pgm": b"P5\n64 48\n255\n",
+}
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"",
+        b"x",
+        b"BMW and others",
+        b"P1 meeting",
+        b"Paris",
+        b"RIFF\x24\0\0\0WAVEfmt ",
+        b"PK\x03\x04",
+        b"\x1f\x8b\x08",
+        b"GIF",
+    ],
+)
+def test_first_bytes_of_other_files_are_no_image(start):
+    assert not is_image(start)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_named_pipe_without_an_ending_is_left_out_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    left_out = []
+    assert list(walk(tmp_path, left_out.append)) == []
+    assert left_out == [tmp_path / "pipe"]
 
 
 def test_a_folder_named_as_an_image_is_walked(tmp_path):

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 def audit(
     sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="TRAIN EVAL", help="Collections, folders or manifests; with --published, one table."),
+        list[str],
+        typer.Argument(
+            metavar="TRAIN EVAL",
+            help="Collections, folders, manifests or data sets (gldv2:ROOT); with --published, one table.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the audit; with --published, the new table.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Matches to check per evaluation image.")] = 10,
@@ -38,7 +41,7 @@ def audit(
     name_attribute: Annotated[
         str, typer.Option("--name", help="The attribute of training images that names the class.", show_default=False)
     ] = "",
-    encoder: Annotated[str | None, typer.Option(help="A preset by name, for folders and manifests.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="A preset by name, for sources that are no collection.")] = None,
     cache: Cache = None,
     cache_size: CacheSize = CACHE_SIZE,
     published: Annotated[
@@ -54,7 +57,7 @@ def audit(
     if published:
         return _apply_published(published, sources, out, json)
     if len(sources) != 2:
-        raise InputError("an audit compares two sets", expected="TRAIN and EVAL", actual=f"{len(sources)} paths")
+        raise InputError("an audit compares two sets", expected="TRAIN and EVAL", actual=f"{len(sources)} sources")
     from resight.audit.leaks.find_leaks import Rules, read_votes
     from resight.audit.leaks.find_leaks import audit as run
     from resight.audit.leaks.leak_report import describe_audit, summarise, write_audit
@@ -147,7 +150,7 @@ def review(
     serve([Review.open(folder).b], port=port, review=[folder], open_page=open_page)
 
 
-def _apply_published(name: str, sources: list[Path], out: Path, json: bool) -> None:
+def _apply_published(name: str, sources: list[str], out: Path, json: bool) -> None:
     from resight.audit.leaks.rgldv2 import NAMES, apply_rgldv2
 
     if name not in NAMES or len(sources) != 1:
@@ -157,7 +160,7 @@ def _apply_published(name: str, sources: list[Path], out: Path, json: bool) -> N
             actual=f"{name}, {len(sources)} tables",
             fix="e.g. resight audit train_clean.csv --published rgldv2 --out clean.csv",
         )
-    applied = apply_rgldv2(sources[0], out)
+    applied = apply_rgldv2(Path(sources[0]), out)
     if json:
         return terminal.print_json({"table": out, **terminal.plain(applied)})
     images = sum(applied.removed.values())

@@ -7,15 +7,20 @@ from typing import Annotated, Literal
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, check_source, open_cache
 from resight.errors import InputError
-from resight.files import remote
 
 QDRANT_URL = "RESIGHT_QDRANT_URL"
 
 
 def index(
-    paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests (.csv, .jsonl); also s3://….")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATHS...",
+            help="Folders, image files, manifests (.csv, .jsonl) or data sets (gldv2:ROOT); also s3://….",
+        ),
+    ],
     into: Annotated[Path, typer.Option("--into", help="The collection; created if missing.")],
     encoder: Annotated[str | None, typer.Option(help="A preset by name, e.g. sift or sift_vlad.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="Your own recipe file.")] = None,
@@ -38,15 +43,9 @@ def index(
         raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
     _check_engine(engine, cache)
     chosen = recipes.load(recipe or encoder or DEFAULT, settings or ()) if encoder or recipe or settings else None
-    for path in paths:
-        if not (remote.is_remote(path) or path.exists()):
-            raise InputError(
-                f"there is nothing at {path}",
-                expected="a folder, an image or a manifest",
-                actual="no such file or folder",
-                fix="check the path",
-            )
-    lists = list_images(paths)  # fails without images, before a collection is made
+    for source in sources:
+        check_source(source)
+    lists = list_images(sources)  # fails without images, before a collection is made
     features = open_cache(cache, cache_size)
     with terminal.progress("indexing") as bar:
         collection = (
@@ -55,13 +54,17 @@ def index(
             else open_collection(into, cache=features)
         )
         report = collection.add(*lists, progress=bar, engine=engine)
+    others = sum(images.not_images for images in lists)
     if json:
-        return terminal.print_json({"collection": into, "images": len(collection), **terminal.plain(report)})
+        answer = {"collection": into, "images": len(collection), **terminal.plain(report), "not_images": others}
+        return terminal.print_json(answer)
     terminal.print_skipped(report.skipped)
     print(
         f"{into}: {len(collection):,} images ({report.added:,} added, {report.updated:,} updated, "
         f"{report.unchanged:,} unchanged, {len(report.skipped):,} skipped)"
     )
+    if others:
+        print(f"left out {others:,} files that are not images")
     return None
 
 

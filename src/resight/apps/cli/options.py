@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resight.errors import InputError
+
 if TYPE_CHECKING:
     from resight.encode.feature_cache import FeatureCache
     from resight.explain.tiles import Tiles
@@ -33,6 +35,26 @@ Attribution = Annotated[
     str,
     typer.Option("--attribution", metavar="TEXT", help="Credit for the tiles, shown on the map.", show_default=False),
 ]
+
+
+def check_source(source: str) -> None:
+    """Refuse a path that leads nowhere; a data set (gldv2:ROOT) and a remote address are checked when they are read."""
+    if Path(source).exists():
+        return
+    fix = "check the path"
+    if ":" in source:
+        from resight.data.set_source import parse_source, suggest_set
+        from resight.files import remote
+
+        fix = suggest_set(source) or fix
+        if parse_source(source) or (remote.is_remote(source) and ("://" in source or not suggest_set(source))):
+            return
+    raise InputError(
+        f"there is nothing at {source}",
+        expected="a folder, an image, a manifest, or a data set and its folder (NAME:ROOT)",
+        actual="no such file or folder",
+        fix=fix,
+    )
 
 
 def open_cache(folder: Path | None, gigabytes: float) -> "FeatureCache | None":

@@ -1,9 +1,10 @@
-"""Open the sources of an audit (collections, folders or manifests), and count their classes.
+"""Open the sources of an audit (collections, folders, manifests or data sets), and count their classes.
 
-A collection is used as it is. The audit indexes a folder or a manifest into its own folder: it encodes only images that
-are not there yet, and deletes images that the source no longer names. In a folder, the class of an image is its folder
-below the root. Of a manifest with queries, the evaluation set is its queries, because a leak would favour these;
-otherwise it is all images. `count_classes` needs one pass and holds no images.
+A collection is used as it is. The audit indexes everything else into its own folder: it encodes only images that are
+not there yet, and deletes images that the source no longer names. In a folder, the class of an image is its folder
+below the root. Of a manifest or a data set (gldv2:ROOT, resight.data.set_source) with queries, the evaluation set is
+its queries, because a leak would favour these; otherwise it is all images. `count_classes` needs one pass and holds no
+images.
 """
 
 from collections import Counter
@@ -16,18 +17,19 @@ from resight.collection.add import Progress
 from resight.collection.image_list import MANIFESTS
 from resight.data.folder_walk import walk
 from resight.data.manifest_rows import read_rows
+from resight.data.set_source import parse_source
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError
 from resight.store import ImageRecord
-from resight.types import ImageRef, Recipe, Skipped
+from resight.types import Dataset, ImageRef, Recipe, Skipped
 
 
-def is_collection(path: Path) -> bool:
-    return (path / metadata.FILE).exists()
+def is_collection(source: Path | str) -> bool:
+    return (Path(source) / metadata.FILE).exists()
 
 
 def open_source(
-    source: Path,
+    source: Path | str,
     folder: Path,
     recipe: Recipe | str | None,
     *,
@@ -38,12 +40,12 @@ def open_source(
     """Open a collection, or index images into `folder`; also return the files that could not be read."""
     if is_collection(source):
         return open_collection(source, must_exist=True, cache=cache), ()
-    listed = list(_list_manifest(source, queries) if source.suffix.lower() in MANIFESTS else _list_folder(source))
+    listed = list(_list_source(source, queries))
     refs = [item for item in listed if isinstance(item, ImageRef)]
     if not refs:
         raise InputError(
             f"no images in {source}",
-            expected="a collection, a folder of images, or a manifest",
+            expected="a collection, a folder of images, a manifest, or a data set (NAME:ROOT)",
             actual="nothing that can be read as an image",
             fix="check the path",
         )
@@ -53,6 +55,18 @@ def open_source(
         collection.delete(sorted(gone))
     report = collection.add(refs, progress=progress)
     return collection, (*(item for item in listed if isinstance(item, Skipped)), *report.skipped)
+
+
+def _list_source(source: Path | str, queries: bool) -> Iterator[ImageRef | Skipped]:
+    if (found := parse_source(str(source))) is not None:
+        return _list_set(found.load(), queries)
+    path = Path(source)
+    return _list_manifest(path, queries) if path.suffix.lower() in MANIFESTS else _list_folder(path)
+
+
+def _list_set(dataset: Dataset, queries: bool) -> Iterator[ImageRef | Skipped]:
+    yield from (dataset.queries if queries else ()) or dataset.database
+    yield from dataset.skipped
 
 
 def _list_folder(root: Path) -> Iterator[ImageRef | Skipped]:

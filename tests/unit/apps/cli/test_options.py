@@ -2,7 +2,7 @@ import pytest
 import typer
 
 from resight.apps.cli import app
-from resight.apps.cli.options import read_tiles
+from resight.apps.cli.options import check_source, read_tiles
 from resight.errors import InputError
 
 
@@ -22,3 +22,18 @@ def test_every_command_whose_page_has_a_map_takes_tiles(name):
     command = typer.main.get_command(app).commands[name]
     options = {option for parameter in command.params for option in parameter.opts}
     assert {"--html", "--tiles", "--attribution"} <= options
+
+
+@pytest.mark.parametrize("source", [".", "gldv2:data", "gldv2:/data", "s3://bucket/photos", "s3:/bucket/photos"])
+def test_paths_that_exist_data_sets_and_remote_addresses_pass(source):
+    check_source(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "fix"),
+    [("nowhere", "check the path"), ("no:where", "check the path"), ("gldv3:x", "gldv2"), ("gldv3:/x", "gldv2")],
+)
+def test_a_path_that_leads_nowhere_is_refused_with_a_suggestion(source, fix):
+    with pytest.raises(InputError, match="there is nothing at") as refused:
+        check_source(source)
+    assert fix in refused.value.fix
