@@ -102,7 +102,7 @@ class MapImage(Protocol):
     @property
     def grid(self) -> Grid: ...
 
-    def read(self, top: int, bottom: int, left: int, right: int) -> Pixels:
+    def read(self, top: int, bottom: int, left: int, right: int) -> NDArray[Any]:
         """Pixels [h, w] or [h, w, 3] RGB of a window inside the map."""
 
 
@@ -128,8 +128,11 @@ def open_map(path: Path, bounds: tuple[float, ...], radius: float) -> MapImage:
     return PlainMap(Grid(west, east, south, north, width, height, radius), pixels)
 
 
-def cut(image: MapImage, frame: Frame, pixels: int) -> Pixels:
-    """Draw the ground of a frame [pixels, pixels] or [pixels, pixels, 3]; a finer map is averaged."""
+def cut(image: MapImage, frame: Frame, pixels: int) -> NDArray[Any]:
+    """Draw the ground of a frame [pixels, pixels] or [pixels, pixels, 3]; a finer map is averaged.
+
+    The map may also hold 16-bit values; the crop then does too.
+    """
     grid = image.grid
     finer = int(np.clip(np.ceil(frame.side / pixels / grid.pixel), 1, MAX_FINER))
     side = pixels * finer
@@ -155,9 +158,9 @@ def cut(image: MapImage, frame: Frame, pixels: int) -> Pixels:
 @dataclass(frozen=True, eq=False)
 class PlainMap:
     grid: Grid
-    pixels: Pixels = field(repr=False)
+    pixels: NDArray[Any] = field(repr=False)
 
-    def read(self, top: int, bottom: int, left: int, right: int) -> Pixels:
+    def read(self, top: int, bottom: int, left: int, right: int) -> NDArray[Any]:
         return self.pixels[top:bottom, left:right]
 
 
@@ -206,7 +209,7 @@ def open_geotiff(path: Path, radius: float) -> GeoTiff:
     return GeoTiff(grid, source, bands, low, high if high > low else low + 1)
 
 
-def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int) -> Pixels:
+def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int) -> NDArray[Any]:
     """Read a window that may continue over the edge of a map of the whole globe."""
     width = image.grid.width
     parts = []
@@ -218,7 +221,7 @@ def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int) 
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
-def _fit(window: Pixels) -> tuple[tuple[float, float], Pixels]:
+def _fit(window: NDArray[Any]) -> tuple[tuple[float, float], NDArray[Any]]:
     """Shrink a window to the size limit of cv2.remap, and return the scales of rows and columns; needed near a pole."""
     height, width = window.shape[:2]
     rows, columns = min(height, MAX_WINDOW), min(width, MAX_WINDOW)
