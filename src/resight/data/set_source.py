@@ -2,10 +2,11 @@
 
     gldv2:ROOT                                  with the settings that the data set has by default
     revisited,which=rparis6k:ROOT               a setting, as with --set; several are separated by commas
-    msls,cities=["london"],split=train:ROOT     a list as in TOML; commas and colons in brackets or quotes do not separate
+    msls,cities=["london"],split=train:ROOT     a list, as in TOML
 
-Everything else is a path: a file or folder of exactly that name, C:\\photos, s3://bucket/photos, and any text that does
-not begin with the name of a data set (resight.data.sets) and a colon or comma.
+Commas and colons in brackets or quotes do not separate. Everything else is a path: a file or folder of exactly that
+name, C:\\photos, s3://bucket/photos, and any text that does not begin with the name of a data set (resight.data.sets)
+and a colon or comma.
 """
 
 import os

@@ -78,14 +78,33 @@ def write_boxes(
     return None
 
 
-def _build(name: str, settings: list[str] | None) -> "DataSource":
-    from resight.data import sets
-    from resight.recipe.overrides import apply
+@app.command("manifest")
+def write_manifest(
+    name: Name,
+    root: Root,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The manifest: .csv, .jsonl, .ndjson or .json.")],
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Write a data set as a manifest, which `resight eval`, `index` and others read."""
+    from resight.data.write_manifest import write_manifest as write
 
-    chosen: dict[str, object] = {}
-    for setting in settings or ():
-        apply(chosen, setting)
-    return sets.build(name, **chosen)
+    dataset = _build(name, settings).load(root)
+    written = write(dataset, out)
+    if json:
+        return terminal.print_json({"file": str(out), **terminal.plain(written), "skipped": dataset.skipped})
+    terminal.print_skipped(dataset.skipped)
+    both = f", {written.both:,} images are both" if written.both else ""
+    print(f"wrote {out}: {written.database:,} database images, {written.queries:,} queries{both}")
+    if written.reordered:
+        print("the queries come in the order of the database, because each image has one row")
+    return None
+
+
+def _build(name: str, settings: list[str] | None) -> "DataSource":
+    from resight.data.set_source import build_set
+
+    return build_set(name, tuple(settings or ()))
 
 
 def _print_check(name: str, found: "DataCheck") -> None:
