@@ -84,7 +84,7 @@ def test_scores_of_members_and_blended_vectors_are_the_same():
     places = {f"{row:02}": (float(cluster[row]), 10.0) for row in range(40)}
     likeness = dict(zip(places, (vectors @ query).tolist(), strict=True))
     found = ask(likeness, places, k=4, alpha=0.3)
-    expected = dict(zip(places, blend(query, vectors, cluster, alpha=0.3).tolist(), strict=True))
+    expected = dict(zip(places, blend(query, vectors, cluster, 0.3, "mean").tolist(), strict=True))
     assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(expected, rel=1e-5)
     centroids = np.stack([vectors[cluster == number].mean(axis=0) for number in range(4)])
     by_hand = 0.3 * (centroids @ query)[cluster] + 0.7 * (vectors @ query)
@@ -99,7 +99,7 @@ def test_several_clusterings_are_averaged():
     rng, positions = np.random.default_rng(7), Map(places).positions()
     draws = [cluster_positions(positions, 3, rng) for _ in range(3)]
     assert len({tuple(draw) for draw in draws}) > 1
-    expected = np.mean([blend(np.ones(1, np.float32), vectors, draw, 0.6) for draw in draws], axis=0)
+    expected = np.mean([blend(np.ones(1, np.float32), vectors, draw, 0.6, "mean") for draw in draws], axis=0)
     found = ask(likeness, places, k=3, draws=3, seed=7)
     assert [found.scores[found.ids.index(name)] for name in places] == pytest.approx(expected.tolist(), rel=1e-5)
 
@@ -107,8 +107,80 @@ def test_several_clusterings_are_averaged():
 def test_blending_keeps_the_own_score_of_rows_without_a_cluster():
     # One cluster of rows 0 and 1, mean (1 + 0) / 2; row 2 has none.
     vectors = np.array([[1, 0], [0, 1], [0.2, 0]], np.float32)
-    scores = blend(np.array([1, 0], np.float32), vectors, np.array([0, 0, -1]))
+    scores = blend(np.array([1, 0], np.float32), vectors, np.array([0, 0, -1]), centroid="mean")
     assert scores == pytest.approx([0.6 * 0.5 + 0.4, 0.6 * 0.5, 0.2])
+
+
+def test_a_centroid_is_scaled_to_unit_length_by_default():
+    # The mean of rows 0 and 1 is (0.5, 0.5), of length 0.7071: its cosine with the query is 0.7071, not 0.5.
+    vectors = np.array([[1, 0], [0, 1], [0.2, 0]], np.float32)
+    scores = blend(np.array([1, 0], np.float32), vectors, np.array([0, 0, -1]))
+    assert scores == pytest.approx([0.6 * 0.5**0.5 + 0.4, 0.6 * 0.5**0.5, 0.2])
+
+
+class Vectors(Map):
+    """A gallery with rows of vectors, which counts how many it has read."""
+
+    def __init__(self, places: dict[str, tuple[float, float]], rows: dict[str, list[list[float]]]) -> None:
+        super().__init__(places)
+        self.rows, self.read = rows, 0
+
+    def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
+        assert branch == 0
+        self.read += len(ids)
+        for start in range(0, len(ids), 3):
+            some = tuple(ids[start : start + 3])
+            counts = [len(self.rows[name]) for name in some]
+            vectors = np.concatenate([np.array(self.rows[name], np.float32) for name in some])
+            yield Descriptors(some, vectors, np.repeat(np.arange(len(some), dtype=np.int32), counts))
+
+
+def point(degrees: float) -> list[float]:
+    return [float(np.cos(np.radians(degrees))), float(np.sin(np.radians(degrees)))]
+
+
+# Two streets; the query looks along 0 degrees. a and b: 0 and 60 degrees apart from it, c and d both at 40.
+ANGLES = {"a": 0.0, "b": 60.0, "c": 40.0, "d": -40.0}
+
+
+def ask_vectors(rows: dict[str, list[list[float]]], query_rows: int = 1, **settings: object) -> tuple[Ranking, Vectors]:
+    gallery = Vectors(PLACES, rows)
+    vectors = np.array([point(0)] * query_rows, np.float32)
+    query = Query("q", (9, 9), (0, 0, 9, 9), (Descriptors(("q",), vectors, np.zeros(query_rows, np.int32)),))
+    scores = {name: max(row[0] for row in rows[name]) for name in sorted(rows, key=lambda name: -rows[name][0][0])}
+    reranker = rerankers.build("gps", k=2, **settings)
+    first = reranker.rerank(query, rank(scores), gallery)
+    again = reranker.rerank(query, rank(scores), gallery)
+    assert (first.ids, first.scores.tolist()) == (again.ids, again.scores.tolist())
+    return first, gallery
+
+
+def test_one_vector_per_image_gives_centroids_of_unit_length_read_once():
+    # c and d: mean (cos 40, 0), whose cosine with the query is 1. a and b: mean at 30 degrees, cosine 0.866.
+    rows = {name: [point(angle)] for name, angle in ANGLES.items()}
+    found, gallery = ask_vectors(rows, alpha=0.5, draws=1)
+    cosines = {name: np.cos(np.radians(angle)) for name, angle in ANGLES.items()}
+    centroid = {"a": np.cos(np.radians(30)), "b": np.cos(np.radians(30)), "c": 1.0, "d": 1.0}
+    expected = {name: 0.5 * centroid[name] + 0.5 * cosines[name] for name in rows}
+    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(expected, rel=1e-5)
+    assert gallery.read == 4
+    assert ask_vectors(rows, variant="a")[0].ids == ("c", "d", "a", "b")
+
+
+def test_plain_means_choose_another_centroid():
+    # Plain means: (1 + cos 60) / 2 = 0.75 against cos 40 = 0.766. With b at 55 degrees it is 0.787, and the first wins.
+    rows = {name: [point(angle)] for name, angle in (ANGLES | {"b": 55.0}).items()}
+    assert ask_vectors(rows, variant="a", centroid="mean")[0].ids[:2] == ("a", "b")
+    assert ask_vectors(rows, variant="a", centroid="cosine")[0].ids[:2] == ("c", "d")
+
+
+@pytest.mark.parametrize(("query_rows", "image_rows"), [(2, 1), (1, 2)])
+def test_several_rows_have_no_centroid_and_count_by_their_mean_score(query_rows: int, image_rows: int):
+    rows = {name: [point(angle)] * image_rows for name, angle in ANGLES.items()}
+    by_default, _ = ask_vectors(rows, query_rows, alpha=0.5)
+    by_mean, gallery = ask_vectors(rows, query_rows, alpha=0.5, centroid="mean")
+    assert by_default.scores.tolist() == by_mean.scores.tolist()
+    assert gallery.read == 0
 
 
 def test_a_member_beyond_the_candidates_counts_with_the_lowest_score():
@@ -185,7 +257,16 @@ def test_what_is_put_behind_keeps_its_distances():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"alpha": 1.1}, {"alpha": -0.1}, {"k": -1}, {"radius": -1}, {"variant": "c"}, {"heading": 181}, {"draws": 0}],
+    [
+        {"alpha": 1.1},
+        {"alpha": -0.1},
+        {"centroid": "sum"},
+        {"k": -1},
+        {"radius": -1},
+        {"variant": "c"},
+        {"heading": 181},
+        {"draws": 0},
+    ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong: dict):
     with pytest.raises(RecipeError):
