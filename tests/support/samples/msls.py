@@ -13,6 +13,7 @@ CASES = (
     {"subtask": "d2n"},
     {"heading": 40.0, "panoramas": True, "unmatched": True},
     {"cities": ["london"], "split": "train", "queries": 2},
+    {"cities": ["london"], "split": "train", "queries": 2, "gallery": 6, "seed": 1},
 )
 ORIGINS = {"cph": (347000.0, 6173000.0), "sf": (551000.0, 4180000.0), "london": (699000.0, 5710000.0)}
 PANORAMA, FAR = 3, 4  # numbers of a query

@@ -14,6 +14,15 @@ also differ by at most so many degrees. As in the published protocol: panoramas 
 out; the split "val" takes the images that subtask_index.csv marks for `subtask`, and "train" takes all images if the
 subtask is "all"; a city without queries or without images for the subtask is left out. The cities of the test split
 come without positions. Only the tables are read; `resight data check` lists missing images.
+
+A subset, such as the 1,000 gallery and 500 query images of the study of London, whose list is not published:
+
+    queries = 500      so many queries, drawn at random by `seed`
+    gallery = 1000     so many images of the database: in turn, each drawn query adds one of its positives at random,
+                       until the number is reached; if the positives are used up, random other images follow
+    images = FILE      exactly the images of a list, one id per line; `write_list` in _msls_subset.py writes such a file
+
+Each drawn query keeps a positive if `gallery` is not smaller than `queries`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +32,7 @@ from typing import Literal
 
 import numpy as np
 
-from resight.data.sets import Published, find_root
+from resight.data.sets import Published, _msls_subset, find_root
 from resight.data.spatial_index import LatLonIndex, PlaneIndex
 from resight.data.truth_tables import read_table
 from resight.errors import ManifestError, RecipeError
@@ -54,11 +63,21 @@ class Config:
     panoramas: bool = False  # keep panoramas, which the published protocol leaves out
     unmatched: bool = False  # keep queries without a positive, which the published protocol leaves out
     queries: int = 0  # number of queries to draw at random from all cities; 0: all
-    seed: int = 0  # random seed of the draw of queries
+    gallery: int = 0  # number of database images to draw, positives of the queries first; 0: all
+    seed: int = 0  # random seed of both draws
+    images: str = ""  # file with the ids of the images to take, one per line; instead of queries and gallery
 
     def __post_init__(self) -> None:
         check_range("radius", self.radius, 0)
         check_range("queries", self.queries, 0)
+        check_range("gallery", self.gallery, 0)
+        if self.images and (self.queries or self.gallery):
+            raise RecipeError(
+                "the images are chosen twice",
+                expected="images (a list), or queries and gallery (a draw)",
+                actual=f"images = {self.images!r}, queries = {self.queries}, gallery = {self.gallery}",
+                fix="leave out one of them",
+            )
         if self.heading is not None:
             check_range("heading", self.heading, 0, 180)
 
@@ -96,12 +115,22 @@ class MslsSource:
                 actual="none",
                 fix="choose another subtask, or panoramas = true",
             )
+        database = [ref for part in parts for ref in part.database]
         queries = [(query, judgement) for part in parts for query, judgement in part.queries]
+        rng = np.random.default_rng(config.seed)
         if config.queries:
-            queries = _draw(queries, config.queries, np.random.default_rng(config.seed))
+            queries = _msls_subset.draw_queries(queries, config.queries, rng)
+        kept = None
+        if config.gallery:
+            kept = _msls_subset.draw_gallery(database, [judgement for _, judgement in queries], config.gallery, rng)
+        elif config.images:
+            listed = _msls_subset.read_list(Path(config.images), [*database, *(ref for ref, _ in queries)])
+            queries, kept = [(ref, judgement) for ref, judgement in queries if ref.id in listed], listed
+        if kept is not None:
+            database, queries = _msls_subset.restrict(database, queries, kept, config.unmatched)
         return Dataset(
             f"msls {', '.join(cities)}" + (f", {config.subtask}" if config.subtask != "all" else ""),
-            tuple(ref for part in parts for ref in part.database),
+            tuple(database),
             tuple(ref for ref, _ in queries),
             {ref.id: judgement for ref, judgement in queries},
         )
@@ -159,19 +188,6 @@ def _find_near(database: Sequence[Photo], queries: Sequence[Photo], radius: floa
 def _faces_alike(one: Photo, other: Photo, heading: float | None) -> bool:
     """Whether two headings differ by at most `heading` degrees; an unknown heading never matches."""
     return heading is None or abs((one.heading - other.heading + 180) % 360 - 180) <= heading
-
-
-def _draw(
-    queries: Sequence[tuple[ImageRef, Judgement]], count: int, rng: np.random.Generator
-) -> list[tuple[ImageRef, Judgement]]:
-    if count > len(queries):
-        raise RecipeError(
-            f"there are not {count} queries",
-            expected=f"at most {len(queries)}",
-            actual=str(count),
-            fix="ask for fewer, or 0 for all",
-        )
-    return [queries[row] for row in sorted(rng.permutation(len(queries))[:count])]
 
 
 def _name_folder(city: str) -> str:

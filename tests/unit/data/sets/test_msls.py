@@ -6,6 +6,7 @@ import pytest
 from support.samples import msls as sample
 
 from resight.data import sets
+from resight.data.sets._msls_subset import write_list
 from resight.data.spatial_index import LatLonIndex, PlaneIndex
 from resight.errors import ManifestError, RecipeError
 from resight.types import Dataset, ImageRef
@@ -175,3 +176,58 @@ def test_many_images_take_no_matrix():
     found = sum(len(points.within(x, y, 25)) for x, y in rng.uniform(0, 20_000, (2_000, 2)))
     assert 700 < found < 1300  # 100,000 · π 25² / 20,000² · 2,000 = 982
     assert time.perf_counter() - start < 5
+
+
+def test_a_gallery_is_drawn_from_the_positives_of_the_drawn_queries_first(root):
+    # London has 12 images and three queries with 5, 5 and 3 positives; the last three rows of the street are query 2's.
+    for seed in range(8):
+        dataset = load(root, cities=["london"], split="train", queries=2, gallery=4, seed=seed)
+        assert len(dataset.queries) == 2 and len(dataset.database) == 4
+        whole = load(root, cities=["london"], split="train")
+        positives = [set(whole.judgements[ref.id].grades) for ref in dataset.queries]
+        assert {ref.id for ref in dataset.database} <= positives[0] | positives[1]
+        for ref, all_of_it in zip(dataset.queries, positives, strict=True):
+            kept = set(dataset.judgements[ref.id].grades)
+            assert kept == all_of_it & {image.id for image in dataset.database}
+            assert len(kept) >= 2  # each adds one of its own in both turns
+
+
+def test_the_same_seed_draws_the_same_gallery_in_the_order_of_the_database(root):
+    drawn = [
+        tuple(ref.id for ref in load(root, cities=["cph"], gallery=5, seed=seed).database) for seed in (0, 0, 1, 2)
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 1
+    order = [ref.id for ref in load(root, cities=["cph"]).database]
+    assert list(drawn[0]) == [name for name in order if name in drawn[0]]
+
+
+def test_a_gallery_beyond_the_positives_takes_other_images(root):
+    dataset = load(root, cities=["cph"], gallery=12)
+    assert len(dataset.database) == 12
+    with pytest.raises(RecipeError, match="fewer than 13 images"):
+        load(root, cities=["cph"], gallery=13)
+
+
+def test_a_list_gives_the_same_images_again(root, tmp_path):
+    drawn = load(root, cities=["london"], split="train", queries=2, gallery=4, seed=3)
+    file = tmp_path / "london.txt"
+    write_list(drawn, file)
+    lines = file.read_text().splitlines()
+    assert len(lines) == 6 and lines[0].startswith("london/database/") and lines[-1].startswith("london/query/")
+    again = load(root, cities=["london"], split="train", images=str(file))
+    assert (again.database, again.queries, again.judgements) == (drawn.database, drawn.queries, drawn.judgements)
+    file.write_text(f"# two of them\n\n{lines[0]}\n{lines[-1]}\n")
+    few = load(root, cities=["london"], split="train", images=str(file), unmatched=True)
+    assert (len(few.database), len(few.queries)) == (1, 1)
+
+
+def test_a_list_that_does_not_fit_is_refused(root, tmp_path):
+    file = tmp_path / "list.txt"
+    with pytest.raises(ManifestError, match="cannot be read"):
+        load(root, images=str(file))
+    file.write_text("london/query/londonq0\nnowhere\n")
+    with pytest.raises(ManifestError, match="2 ids of the list"):
+        load(root, cities=["cph"], images=str(file))
+    with pytest.raises(RecipeError, match="chosen twice"):
+        load(root, images=str(file), queries=2)
