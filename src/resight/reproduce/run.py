@@ -25,6 +25,7 @@ from resight.files.atomic import write_atomic
 from resight.files.fingerprint import fingerprint
 
 WORKER = "resight.reproduce.worker"
+CACHE_BYTES = 4 * 10**9
 ENTRIES = 10_000  # of a folder, that a fingerprint looks at
 SIGNALS = {  # why a process died
     "SIGKILL": "out of memory (killed)",
@@ -43,6 +44,7 @@ class Measured:
     low: float | None = None
     high: float | None = None
     note: str = ""
+    queries: Mapping[str, float] = field(default_factory=dict, repr=False)  # value of each query, to compare in pairs
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,13 @@ class Run:
         *,
         overrides: tuple[str, ...] = (),
         cache_folder: Path | None = None,
+        cache_bytes: int = CACHE_BYTES,
         report: Callable[[str], None] | None = None,
     ) -> None:
         self.folder = folder  # of this table's answers
         self.overrides = overrides  # of the user (--set), for every experiment
         self.cache_folder = cache_folder  # of features; None: no cache
+        self.cache_bytes = cache_bytes  # its limit
         self.data = data or DataFolders()
         self._report = report
 
@@ -115,27 +119,40 @@ class Run:
         if self._report:
             self._report(text)
 
-    def isolate(self, function: str, arguments: dict[str, Any]) -> dict[str, Any] | NotRun:
+    def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:
         """`function` ("package.module:name") called with **arguments in a child process; both sides are JSON.
 
-        A function reports its progress by `resight.reproduce.worker.report`.
+        A function reports its progress by `resight.reproduce.worker.report`. An answer that is remembered is returned
+        without running the function; with `remember=False` this is left to the caller (`recall`, `remember`).
         """
-        key = make_key(function, arguments)
-        path = self.folder / f"{key}.json"
-        known = _read(path)
+        known = self.recall(function, arguments) if remember else None
         if known is not None:
             return known
-        answer = _run_child(function, arguments, path, self.report)
-        if not isinstance(answer, NotRun):
-            with write_atomic(path, f"cannot keep answers in {self.folder}", "choose another folder with --out") as new:
-                new.write_text(json.dumps(answer), encoding="utf-8")
+        answer = _run_child(function, arguments, self._path(function, arguments), self.report)
+        if remember and not isinstance(answer, NotRun):
+            self.remember(function, arguments, answer)
         return answer
 
+    def recall(self, function: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answer of an earlier run; None if there is none, or if files have changed."""
+        return _read(self._path(function, arguments))
 
-def make_key(function: str, arguments: Mapping[str, Any]) -> str:
-    """A name for an answer: it changes with function, arguments, version and the files that the arguments name."""
+    def remember(self, function: str, arguments: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        path = self._path(function, arguments)
+        with write_atomic(path, f"cannot keep answers in {self.folder}", "choose another folder with --out") as new:
+            new.write_text(json.dumps(answer), encoding="utf-8")
+
+    def _path(self, function: str, arguments: Mapping[str, Any]) -> Path:
+        return self.folder / f"{make_key(function, arguments, self.folder)}.json"
+
+
+def make_key(function: str, arguments: Mapping[str, Any], folder: Path) -> str:
+    """A name for an answer: it changes with function, arguments, version and the files that the arguments name.
+
+    `folder` is that of the answers: it does not count as a change of a folder that holds it.
+    """
     text = json.dumps([function, arguments], sort_keys=True)
-    files = [_describe_path(Path(value)) for value in _list_paths(arguments)]
+    files = [_describe_path(Path(value), folder.absolute()) for value in _list_paths(arguments)]
     return fingerprint(repr((text, files, metadata.version("resight"))), 32)
 
 
@@ -231,12 +248,18 @@ def _list_paths(value: Any) -> Iterator[str]:
             yield from _list_paths(part)
 
 
-def _describe_path(path: Path) -> str:
+def _describe_path(path: Path, answers: Path) -> str:
+    """Size and time of a file, or of the entries of a folder."""
     try:
         if path.is_dir():
-            entries = sorted(os.scandir(path), key=lambda entry: entry.name)[:ENTRIES]
-            return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries])
-        status = path.stat()
+            entries = sorted(path.absolute().iterdir())[:ENTRIES]
+            others = [entry for entry in entries if entry != answers and entry not in answers.parents]
+            return repr([(entry.name, *_describe_file(entry)) for entry in others])
+        return repr(_describe_file(path))
     except (OSError, ValueError):
         return ""
-    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def _describe_file(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

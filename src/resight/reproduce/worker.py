@@ -58,14 +58,20 @@ def find(function: str) -> Callable[..., Any]:
     return found
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """An exception in one line: problem and fix, or type and message."""
     if isinstance(error, ResightError):
         return " ".join("; ".join(part for part in (error.problem, error.fix) if part).split())
     message = " ".join(str(error).split())
-    if isinstance(error, MemoryError) or any(words in message.lower() for words in NO_MEMORY):
+    if is_memory(error):
         return f"out of memory ({message or type(error).__name__})"
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def is_memory(error: BaseException) -> bool:
+    """Whether an error means that there was no memory; libraries have classes of their own for it."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or any(words in text for words in NO_MEMORY)
 
 
 def _end_with_parent() -> None:
