@@ -5,29 +5,27 @@ the attentional localisation in 0..1, `head` the network's descriptor (descripto
 "head" }). Song et al., CVPR 2024. The parts are modules of resight.encode.networks.cider, and the network's settings
 are those of its `design.py`.
 
-`weights` names a file made by `resight train`, which also holds the design of the network. Without it, `build` makes a
-network to train: its weights are random and always the same, those of its backbone come from the makers (`pretrained`)
-or from a file (`backbone_weights`). An untrained network refuses to encode unless `untrained` asks for it. `network` is
-the torch module.
+`weights` names a file made by `resight train`, which also holds the design of the network; `_trainable.py` says where
+weights come from without it. `network` is the torch module.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from resight.encode.backbones import About
+from resight.encode.backbones._trainable import TrainableBackbone, TrainableSettings, check_sources, find_file
 from resight.encode.named_networks import Cost
 from resight.encode.networks.checkpoint_loader import load_weights
 from resight.encode.networks.cider.backbone import make_map_backbone
-from resight.encode.networks.cider.design import Design, choose_design, read_design
+from resight.encode.networks.cider.design import KEY, Design
 from resight.encode.networks.cider.network import CiderNetwork, count_costs
-from resight.encode.networks.torch_backbone import SEED, Outputs, Settings, TorchBackbone
-from resight.errors import MissingWeights, RecipeError
-from resight.types import Features, Picture
+from resight.encode.networks.design_header import choose_design, read_design
+from resight.encode.networks.torch_backbone import SEED, Outputs, Settings
 
+TITLE = "CiDeR"
 ABOUT = About(
     "CiDeR: detection and description in one network",
     2048,
@@ -39,105 +37,67 @@ ABOUT = About(
 
 
 @dataclass(frozen=True)
-class Config(Design, Settings):
-    pretrained: bool = False  # start from the makers' weights of the backbone, from the hub or its cache
-    backbone_weights: Path | None = None  # start from the backbone's weights in this file, .safetensors or .pth
-
+class Config(Design, TrainableSettings):
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         Design.__post_init__(self)
-        sources = [self.weights, self.backbone_weights, self.pretrained or None, self.untrained or None]
-        if sum(source is not None for source in sources) > 1 or self.projection:
-            raise RecipeError(
-                "the settings of cider contradict each other",
-                expected="at most one of weights, backbone_weights, pretrained and untrained; no projection",
-                actual=f"weights = {self.weights}, backbone_weights = {self.backbone_weights}, pretrained = "
-                f"{self.pretrained}, untrained = {self.untrained}, projection = {self.projection}",
-                fix="keep one of them",
-            )
+        check_sources("cider", self)
 
     @property
     def design(self) -> Design:
         return Design(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Design)})
 
 
-def build(config: Config) -> "Cider":
-    return Cider(make_network(config), config)
+def build(config: Config) -> TrainableBackbone:
+    network = make_network(config)
+    return TrainableBackbone(TITLE, Reader(network), config, f"cider {network.design}")
 
 
 def make_network(config: Config) -> CiderNetwork:
     """The network on the CPU, ready to train."""
-    design = config.design
-    if config.weights is not None:
-        design = choose_design(design, read_design(config.weights), config.weights.name)
-    source = Settings(
-        weights=config.backbone_weights, untrained=not config.pretrained and config.backbone_weights is None
-    )
-    backbone = make_map_backbone(design, source)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
-        network = CiderNetwork(design, backbone)
+    network = make_untrained(config, config.backbone_source)
     if config.weights is not None:
         load_weights(network, config.weights)
     return network.train()
 
 
+def make_untrained(config: Config, source: Settings) -> CiderNetwork:
+    """The network with random weights, but for its backbone's: `source` names those."""
+    design = config.design
+    if config.weights is not None:
+        design = choose_design(design, read_design(Design, KEY, config.weights), config.weights.name)
+    backbone = make_map_backbone(design, source)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        return CiderNetwork(design, backbone)
+
+
 def find_weights(config: Config) -> Path | None:
     """The file that `build` would read; None for random weights."""
-    if config.untrained:
-        return None
-    path = config.weights or config.backbone_weights
-    if path is None and not config.pretrained:
-        raise refuse_untrained()
-    if path is not None and not path.is_file():
-        raise MissingWeights(
-            f"there are no weights {path}",
-            expected="a .safetensors or .pth file",
-            actual="no such file",
-            fix="check the settings `weights` and `backbone_weights`",
-        )
-    return path
+    return find_file(TITLE, config)
+
+
+def sketch(config: Config) -> "Reader":
+    """The network without values, on torch's meta device."""
+    with torch.device("meta"):
+        return Reader(make_untrained(config, Settings(untrained=True)))
 
 
 def count_parts(config: Config) -> list[Cost]:
-    network = make_network(config)
-    return count_costs(network, config.size or network.trunk.input.size)
-
-
-class Cider:
-    def __init__(self, network: CiderNetwork, config: Config) -> None:
-        settings = replace(config, block=None)  # the design holds it
-        self._backbone = TorchBackbone(Reader(network), settings, f"cider {network.design}")
-        self._is_trained = config.untrained or config.pretrained or bool(config.weights or config.backbone_weights)
-        self.network = network.requires_grad_(True)
-        self.batch, self.max_side = self._backbone.batch, self._backbone.max_side
-        self.fingerprint = self._backbone.fingerprint
-
-    def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
-        if not self._is_trained:
-            raise refuse_untrained()
-        return self._backbone.extract(pictures, scale)
+    reader = sketch(config)
+    return count_costs(reader.network, config.size or reader.input.size)
 
 
 class Reader:
     """The Network that TorchBackbone runs."""
 
     def __init__(self, network: CiderNetwork) -> None:
+        self.network = network
         self.module: torch.nn.Module = network
         self.input = network.trunk.input
-        self._see = network.see
 
     def run(self, planes: torch.Tensor) -> Outputs:
-        seen = self._see(planes)
+        seen = self.network.see(planes)
         rows, columns = seen.attention.shape[1:]
         patches = seen.maps.flatten(2).transpose(1, 2)
         return Outputs(patches, (rows, columns), attention=seen.attention.flatten(1), head=seen.descriptors)
-
-
-def refuse_untrained() -> MissingWeights:
-    return MissingWeights(
-        "this CiDeR network has not been trained",
-        expected="the setting weights, a file made by `resight train`",
-        actual="random weights",
-        fix="train it, or set pretrained = true (a trained backbone alone) or untrained = true (for tests and timing)",
-    )

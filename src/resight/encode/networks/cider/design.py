@@ -1,22 +1,15 @@
-"""The design of a CiDeR network, and how a weights file stores it.
+"""The design of a CiDeR network.
 
 A Design holds everything that changes the network's parameters or its answers, and nothing about its weights. The
 defaults are those of the paper. Where the paper gives no widths (`reduction`, the groups and the reduction of the
 context), they are the usual ones that come nearest to its Table A11; docs/concepts/cider-network.md compares both.
 
-The header of a trained network's .safetensors file holds its Design as JSON under the key `cider`, so that a collection
-needs a copy of that file and nothing else. A file without this key holds weights of the design that the settings give.
+The header of a trained network's .safetensors file holds its Design under the key `cider` (design_header.py).
 """
 
-import dataclasses
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from safetensors import SafetensorError, safe_open
-
-from resight import plugins
 from resight.errors import RecipeError
 from resight.plugins import check_range
 
@@ -80,38 +73,3 @@ def check_thresholds(thresholds: tuple[float, ...], masks: int) -> None:
             actual=str(list(thresholds)),
             fix="set masks to the number of thresholds, or leave thresholds out: they are then evenly spaced",
         )
-
-
-def write_header(design: Design) -> dict[str, str]:
-    """The header of a weights file, as safetensors takes it."""
-    return {KEY: json.dumps(dataclasses.asdict(design), sort_keys=True)}
-
-
-def read_design(path: Path) -> Design | None:
-    """The design in the header; None where there is none or the file is unreadable, which loading it will report."""
-    try:
-        with safe_open(path, framework="np") as opened:
-            header = opened.metadata() or {}
-    except (OSError, SafetensorError):
-        return None
-    if KEY not in header:
-        return None
-    design: Design = plugins.configure(Design, json.loads(header[KEY]), f"the network in {path.name}")
-    return design
-
-
-def choose_design(asked: Design, found: Design | None, file: str) -> Design:
-    """The file's design; RecipeError where a setting asks for another value."""
-    if found is None:
-        return asked
-    plain = Design()
-    for field in dataclasses.fields(Design):
-        wanted, own = getattr(asked, field.name), getattr(found, field.name)
-        if wanted not in (own, getattr(plain, field.name)):
-            raise RecipeError(
-                f"the network in {file} was trained with another {field.name}",
-                expected=f"{field.name} = {own!r}",
-                actual=repr(wanted),
-                fix="leave the setting out: the file knows its design",
-            )
-    return found

@@ -12,16 +12,14 @@ from pathlib import Path
 
 import torch
 from torch.nn import functional
-from torch.utils.flop_counter import FlopCounterMode
 
 from resight.encode.named_networks import Cost
-from resight.encode.networks.checkpoint_loader import save_tensors
+from resight.encode.networks import design_header, flops
 from resight.encode.networks.cider.backbone import MapBackbone
 from resight.encode.networks.cider.blocks import Pool, make_context, make_enhancement
-from resight.encode.networks.cider.design import Design, write_header
+from resight.encode.networks.cider.design import KEY, Design
 from resight.encode.networks.cider.localisation import box_attention, make_localisation
 from resight.encode.regions import Proposals
-from resight.files.atomic import write_atomic
 
 
 @dataclass(frozen=True)
@@ -76,28 +74,9 @@ class CiderNetwork(torch.nn.Module):
 
 def save_network(network: CiderNetwork, path: Path) -> None:
     """Write weights and design as one .safetensors file."""
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    fix = "free some disk space; continue an interrupted training with --resume"
-    with write_atomic(path, f"cannot save the network as {path}", fix) as temporary:
-        save_tensors(state, temporary, write_header(network.design))
+    design_header.save_network(network, network.design, KEY, path)
 
 
 def count_costs(network: CiderNetwork, size: int = 224) -> list[Cost]:
-    """Parameters and operations of each part, in the order in which the parts run.
-
-    Operations are multiplications with their additions, in convolutions and matrix products, for one image. Norms,
-    activations and poolings would add less than one per cent.
-    """
-    values: torch.Tensor = torch.zeros(1, 3, size, size, device=next(network.parameters()).device)
-    was_training = network.training
-    network.eval()
-    costs = []
-    with torch.no_grad():
-        for name, part in network.parts.items():
-            with FlopCounterMode(display=False) as counter:
-                result = part(values)
-            values = result[0] if isinstance(result, tuple) else result
-            parameters = sum(parameter.numel() for parameter in part.parameters())
-            costs.append(Cost(name, parameters, counter.get_total_flops() // 2))
-    network.train(was_training)
-    return costs
+    """Parameters and operations of each part, in the order in which the parts run."""
+    return flops.count_costs(network, network.parts, size)
