@@ -14,7 +14,10 @@ from resight.data.check import check_source, count
 from resight.errors import InputError
 from resight.types import Dataset
 
-FEW = {"moon": {"craters": 5}}  # settings of sets that make their images, so that they make few
+FEW = {  # settings of sets that make their images, so that they make few
+    "moon": {"craters": 5},
+    "moonbench": {"craters": 6, "queries": 2, "query_azimuths": (0.0,)},
+}
 
 SAMPLES = {
     module.name: importlib.import_module(f"support.samples.{module.name}")
