@@ -22,6 +22,9 @@ from resight.evaluate.table import Chart, Mark, Table
 from resight.types import Recipe
 
 BYTES, TOKEN_BYTES = "bytes an image", "bytes a token"  # names of facts in files
+MEGABYTES, COMPRESSION = "megabytes", "compression"  # of all images, 10^6 bytes; rows as stored / what a search reads
+ROWS = "rows an image"  # vectors, tokens or local features
+UNSHOWN = frozenset({MEGABYTES, COMPRESSION, ROWS})  # facts in files, and not in tables
 HEADINGS = {BYTES: "bytes per image", TOKEN_BYTES: "bytes per token"}  # and in tables
 NOT_FACTS = frozenset({"label", "rank_seconds_a_query", "against_reference", "evaluation"})
 
@@ -274,9 +277,10 @@ def _tabulate_strata(evaluation: Evaluation) -> Table:
 def _tabulate_rows(evaluation: Evaluation) -> Table:
     reference = evaluation.rows[evaluation.reference]
     names = list(reference.summary.figures)
+    shown = [fact for fact in reference.facts if fact not in UNSHOWN]
     columns = (
         evaluation.heading,
-        *(HEADINGS.get(fact, fact) for fact in reference.facts),
+        *(HEADINGS.get(fact, fact) for fact in shown),
         *names,
         f"{evaluation.metric} against {evaluation.reference_label}",
         "ms per query",
@@ -284,7 +288,7 @@ def _tabulate_rows(evaluation: Evaluation) -> Table:
     measured = [
         (
             row.label,
-            *(fact.text for fact in row.facts.values()),
+            *(row.facts[fact].text for fact in shown),
             *(_format_metric(evaluation, row, name) for name in names),
             "" if row is reference else str(evaluation.differences[number][evaluation.metric]),
             format_milliseconds(row.median_seconds),
@@ -292,7 +296,7 @@ def _tabulate_rows(evaluation: Evaluation) -> Table:
         for number, row in enumerate(evaluation.rows)
     ]
     rows, numbers = _add_absent(evaluation, measured, len(columns))
-    offset = 1 + len(reference.facts)
+    offset = 1 + len(shown)
     marks = {
         (numbers[number], offset + column): mark
         for column, name in enumerate(names)

@@ -1,6 +1,6 @@
 """A cache of measured rows, so that an interrupted grid of recipes continues where it stopped.
 
-In: a RunResult and its bytes per image. Out: the same, if the same version measured the same recipe on the same data.
+In: a RunResult and its Sizes. Out: the same, if the same version measured the same recipe on the same data.
 One JSON file per row, written atomically. Seconds are those of the first measurement.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 from resight import kernels
 from resight import recipe as recipes
 from resight.evaluate.results import RunResult
+from resight.evaluate.sizes import Sizes
 from resight.files import remote
 from resight.files.atomic import write_atomic
 from resight.files.fingerprint import fingerprint
@@ -27,18 +28,18 @@ class ResultCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def read(self, key: str, recipe: Recipe) -> tuple[RunResult, float] | None:
-        """The result and its bytes per image; None if the file is missing, damaged or of another layout."""
+    def read(self, key: str, recipe: Recipe) -> tuple[RunResult, Sizes] | None:
+        """The result and its sizes; None if the file is missing, damaged or of another layout."""
         try:
             held = json.loads(self._path(key).read_text(encoding="utf-8"))
-            return _revive(RunResult, {**held["result"], "recipe": recipe}), float(held["bytes_an_image"])
+            return _revive(RunResult, {**held["result"], "recipe": recipe}), _revive(Sizes, held["sizes"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def write(self, key: str, result: RunResult, bytes_an_image: float) -> None:
+    def write(self, key: str, result: RunResult, sizes: Sizes) -> None:
         path = self._path(key)
         plain = {name: getattr(result, name) for name in _list_fields(RunResult) if name != "recipe"}
-        text = json.dumps({"result": plain, "bytes_an_image": bytes_an_image}, default=_flatten)
+        text = json.dumps({"result": plain, "sizes": sizes}, default=_flatten)
         fix = "choose another folder with --cache, or use --no-cache"
         with write_atomic(path, f"cannot keep results in {self._folder}", fix) as temporary:
             temporary.write_text(text, encoding="utf-8")

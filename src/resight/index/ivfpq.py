@@ -21,7 +21,7 @@ import numpy as np
 from resight.errors import RecipeError
 from resight.index import Chunks
 from resight.index.rows.approximate import search_images
-from resight.index.rows.ivf import Layout, ListFinder, learn_rotation, plan, train_lists
+from resight.index.rows.ivf import ROWS_PER_LIST, Layout, ListFinder, learn_rotation, plan, train_lists
 from resight.index.rows.pretransform import identity, learn_whitening, load_pretransform, save_pretransform
 from resight.index.rows.reservoir import RegionReservoir
 from resight.index.rows.row_files import Rows, RowWriter, damaged_index, measure_folder, open_rows
@@ -33,7 +33,8 @@ from resight.types import Descriptors, FloatArray, Ranking
 @dataclass(frozen=True)
 class Config:
     m: int = 0  # parts that a row is split into for coding; 0: the most that divide its dimensions and fit 64 bytes
-    nlist: int = 4096  # number of inverted lists; 0: 4 √rows; never more than a 39th of the training rows
+    nlist: int = 4096  # number of inverted lists; 0: 4 √rows; fewer if there are too few training rows
+    rows_per_list: int = ROWS_PER_LIST  # fewest training rows per list; 1: as many lists as asked for
     nbits: int = 0  # bits per part; 0: 8, or 4 with fast
     nprobe: int = 64  # lists that a search looks into; more raise recall and search time
     dimensions: int = 0  # whiten rows and keep this many dimensions before coding; 0: code rows as they are
@@ -51,6 +52,7 @@ class Config:
     def __post_init__(self) -> None:
         check_range("m", self.m, 0, 4096)
         check_range("nlist", self.nlist, 0, 10_000_000)
+        check_range("rows_per_list", self.rows_per_list, 1, 10_000_000)
         check_range("nbits", self.nbits, 0, 12)
         check_range("nprobe", self.nprobe, 1, 10_000_000)
         check_range("dimensions", self.dimensions, 0, 1_000_000)
@@ -90,7 +92,9 @@ class Ivfpq:
         if config.dimensions:
             pretransform = learn_whitening(sample, config.dimensions, config.power)
         transformed = pretransform.apply(sample)
-        layout = plan(transformed.shape[1], rows, len(sample), config.m, bits, config.nlist, config.fast)
+        layout = plan(
+            transformed.shape[1], rows, len(sample), config.m, bits, config.nlist, config.fast, config.rows_per_list
+        )
         if config.rotation and (rotation := learn_rotation(layout, transformed)) is not None:
             pretransform = pretransform.compose(rotation)
         lists = train_lists(layout, pretransform.apply(sample), config.seed)
@@ -137,13 +141,17 @@ class Ivfpq:
         kept = None
         if self._config.keep == "fp16" and layout.kind != "flat":
             kept = np.load(folder / "vectors.npy", mmap_mode="r")
-        finder = ListFinder(folder / "lists.faiss", load_pretransform(folder), self._config.nprobe, kept)
+        pretransform = load_pretransform(folder)
+        finder = ListFinder(folder / "lists.faiss", pretransform, self._config.nprobe, kept)
         if len(finder) != len(rows) or (kept is not None and len(kept) != len(rows)):
             stored = "" if kept is None else f", {len(kept)} stored"
             raise damaged_index(folder, f"{len(rows)} rows", f"{len(finder)} coded{stored}")
         refine = 0 if kept is None else self._config.refine
-        in_memory = (folder / "lists.faiss").stat().st_size + rows.offsets.nbytes
-        return IvfpqSearcher(rows, finder, layout, self._config.match, refine, in_memory, measure_folder(folder))
+        in_memory = (folder / "lists.faiss").stat().st_size + rows.offsets.nbytes + pretransform.nbytes
+        stored = 0 if kept is None else kept.nbytes
+        return IvfpqSearcher(
+            rows, finder, layout, self._config.match, refine, in_memory, in_memory + stored, measure_folder(folder)
+        )
 
 
 class IvfpqSearcher:
@@ -155,6 +163,7 @@ class IvfpqSearcher:
         match: Match | None,
         refine: int,
         bytes_in_memory: int,
+        bytes_kept: int,
         bytes_on_disk: int,
     ) -> None:
         self._rows = rows
@@ -163,7 +172,8 @@ class IvfpqSearcher:
         self._refine = refine
         self.layout = layout
         self.bytes_in_memory = bytes_in_memory  # all lists, without the stored rows
-        self.bytes_on_disk = bytes_on_disk
+        self.bytes_kept = bytes_kept  # all that a search reads: the lists, and the stored rows if there are any
+        self.bytes_on_disk = bytes_on_disk  # with ids and boxes
 
     def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
         return search_images(self._finder, self._rows, query, k, allowed, self._match, self._refine)

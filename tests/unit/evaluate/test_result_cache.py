@@ -17,6 +17,7 @@ from resight.evaluate.results import (
     PositiveRanks,
     RunResult,
 )
+from resight.evaluate.sizes import Sizes
 from resight.types import Branch, Choice, Dataset, ImageRef, Judgement, Recipe
 
 RECIPE = Recipe("r", (Branch(Choice("sift"), Choice("vlad")),), data=Choice("manifest"), metrics=("ap",))
@@ -47,6 +48,8 @@ RESULT = RunResult(
     map=EmbeddingMap("PCA", (Point("a", 0.5, 0.25, "database", "l"),), 2),
 )
 
+SIZES = Sizes(stored=20.0, kept=12.5, rows=2.0)
+
 
 def write_image(folder: Path, name: str, content: bytes) -> ImageRef:
     (folder / name).write_bytes(content)
@@ -61,12 +64,15 @@ def make_dataset(folder: Path) -> Dataset:
 def test_what_was_kept_comes_back_as_it_was(tmp_path: Path):
     cache = ResultCache(tmp_path / "results")
     assert cache.read("k", RECIPE) is None
-    cache.write("k", RESULT, 12.5)
-    assert cache.read("k", RECIPE) == (RESULT, 12.5)
+    cache.write("k", RESULT, SIZES)
+    assert cache.read("k", RECIPE) == (RESULT, SIZES)
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["k.json"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"result": {}}', '{"result": {"dataset": 3}, "bytes_an_image": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"result": {}}', '{"result": {"dataset": 3}, "sizes": {"stored": 1, "kept": 1, "rows": 1}}'],
+)
 def test_a_damaged_file_is_measured_again(tmp_path: Path, text: str):
     (tmp_path / "k.json").write_text(text)
     assert ResultCache(tmp_path).read("k", RECIPE) is None
@@ -75,7 +81,7 @@ def test_a_damaged_file_is_measured_again(tmp_path: Path, text: str):
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="cannot keep results"):
-        ResultCache(tmp_path / "file").write("k", RESULT, 1)
+        ResultCache(tmp_path / "file").write("k", RESULT, SIZES)
 
 
 def test_the_name_of_a_recipe_is_no_part_of_what_was_measured():

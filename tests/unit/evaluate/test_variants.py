@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.evaluations import make_result
 
-from resight.errors import MissingExtra, MissingWeights, RecipeError
+from resight.errors import MissingExtra, MissingFile, MissingWeights, RecipeError, SpaceMismatch
 from resight.evaluate import variants as compared
 from resight.evaluate.measure import SearchVariant, hide_branches
 from resight.evaluate.results import RunResult
@@ -101,11 +101,20 @@ def fake_prepare(recipe: Recipe, dataset: Dataset, **how: Any) -> Iterator[Any]:
             raise MissingExtra("no package")
         if branch.encoder.name == "broken":
             raise RecipeError("no such setting")
-    yield SimpleNamespace(collection=FakeCollection(), pipeline=lambda _: None)
+        if branch.regions is not None:
+            raise MissingFile("no such file", fix="make it")
+    yield SimpleNamespace(collection=FakeCollection(), pipeline=fake_pipeline)
+
+
+def fake_pipeline(recipe: Recipe) -> None:
+    if Choice("pipeline") in recipe.rerankers:
+        raise RecipeError("no pipeline")
 
 
 def fake_measure(encoded: Any, variants: Sequence[SearchVariant], *_: object) -> list[RunResult]:  # noqa: ARG001
     quality = {"good": 1.0, "fair": 0.5}
+    if any(Choice("search") in variant.recipe.rerankers for variant in variants):
+        raise SpaceMismatch("no search")
     return [
         make_result({"ap": [quality[variant.recipe.branches[0].encoder.name]]}, recipe=variant.recipe)
         for variant in variants
@@ -139,7 +148,10 @@ def test_rows_that_cannot_run_are_told_and_the_others_run() -> None:
     ]
     assert found.reference_label == "1 good"  # the first that ran
     assert found.title == "zoo: walls, 40 images"
-    assert found.rows[0].facts["bytes an image"].value == 8
+    facts = {name: fact.value for name, fact in found.rows[0].facts.items()}
+    assert facts["bytes an image"] == 8 and facts["megabytes"] == 40 * 8 / 1e6
+    assert (facts["rows an image"], facts["compression"]) == (1, 1)
+    assert found.table.columns[1:3] == ("bytes per image", "ms to encode")  # the others are in the file alone
     assert found.rows[0].facts["ms to encode"].text == "500"
 
 
@@ -152,9 +164,30 @@ def test_where_no_row_can_run_the_first_error_says_so() -> None:
 
 
 @pytest.mark.usefixtures("faked")
-def test_any_other_error_stops_the_comparison() -> None:
-    with pytest.raises(RecipeError, match="no such setting"):
-        measure_variants(line_up("good", "broken"), DATASET)
+def test_a_row_with_a_bad_setting_takes_no_other_with_it() -> None:
+    found = measure_variants(line_up("good", "broken", "fair"), DATASET)
+    assert [row.label for row in found.rows] == ["0 good", "2 fair"]
+    assert [(row.label, row.reason) for row in found.absent] == [("1 broken", "no such setting")]
+
+
+@pytest.mark.usefixtures("faked")
+def test_a_region_source_that_is_missing_costs_the_rows_that_use_it() -> None:
+    """Three rows share an encoder, and so a collection; one has regions from a file that is not there."""
+    rows = line_up("good", "good", "good")
+    lost = replace(rows[1].branches[0], regions=Choice("file", {"path": "absent.csv"}))
+    found = measure_variants([rows[0], replace(rows[1], branches=(lost,)), rows[2]], DATASET)
+    assert [row.label for row in found.rows] == ["0 good", "2 good"]
+    assert [(row.label, row.after, row.reason) for row in found.absent] == [("1 good", 1, "no such file; make it")]
+
+
+@pytest.mark.usefixtures("faked")
+@pytest.mark.parametrize("where", ["pipeline", "search"])
+def test_a_reranker_that_fails_costs_its_own_row(where: str) -> None:
+    rows = [replace(row, rerankers=(Choice("late"),)) for row in line_up("good", "good", "good", "good")]
+    rows[2] = replace(rows[2], rerankers=(Choice(where),))
+    found = measure_variants(rows, DATASET)
+    assert [row.label for row in found.rows] == ["0 good", "1 good", "3 good"]
+    assert [(row.label, row.reason) for row in found.absent] == [("2 good", f"no {where}")]
 
 
 @pytest.mark.usefixtures("faked")

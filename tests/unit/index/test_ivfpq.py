@@ -10,6 +10,7 @@ from support.builders import global_rows
 from resight import index
 from resight.errors import RecipeError
 from resight.index import Chunks, Searcher
+from resight.index.rows.pretransform import Pretransform, identity, load_pretransform, save_pretransform
 from resight.types import Descriptors
 
 IMAGES, REGIONS, DIMENSIONS = 600, 5, 32
@@ -191,6 +192,35 @@ def test_its_bytes(tmp_path: Path, rows: Descriptors):
     kept = create(tmp_path / "kept", rows, m=8, nbits=8, nlist=4)
     assert kept.bytes_in_memory == searcher.bytes_in_memory
     assert kept.bytes_on_disk == searcher.bytes_on_disk + 3000 * 32 * 2 + 128
+    assert searcher.bytes_kept == searcher.bytes_in_memory  # the codes alone
+    assert kept.bytes_kept == searcher.bytes_in_memory + 3000 * 32 * 2  # and the rows in float16
+
+
+def test_its_file_has_the_size_that_patchify_prints(tmp_path: Path):
+    """Table 7 of Patchify is centroids, words, 64 + 8 bytes per row and 8 bytes per list; here 4 lists and m = 8."""
+    rows = cluster_rows(100)
+    searcher = create(tmp_path / "a", rows, m=8, nbits=8, nlist=4, keep="none")
+    centroids, words, codes, lists = 4 * 32 * 4, 256 * 32 * 4, 500 * (8 + 8), 4 * 8
+    offsets = 101 * 8
+    assert 0 < searcher.bytes_kept - offsets - (centroids + words + codes + lists) < 400  # the header of faiss
+    assert searcher.bytes_on_disk < searcher.bytes_kept + 500 * 16 + 5000  # boxes and ids, and no matrix
+
+
+def test_as_many_lists_as_asked_for(tmp_path: Path):
+    rows = cluster_rows(100)
+    assert create(tmp_path / "few", rows, nlist=100).layout.nlist == 500 // 39
+    assert create(tmp_path / "all", rows, nlist=100, rows_per_list=1).layout.nlist == 100
+
+
+def test_the_transform_that_changes_nothing_has_no_matrix(tmp_path: Path):
+    save_pretransform(identity(3), tmp_path)
+    assert (tmp_path / "turn_matrix.npy").stat().st_size == 128
+    loaded = load_pretransform(tmp_path)
+    assert loaded.nbytes == 0 and loaded.apply(np.eye(3, dtype=np.float32)).tolist() == np.eye(3).tolist()
+    turned = loaded.compose(np.eye(3, dtype=np.float32)[::-1])
+    assert turned.apply(np.array([[1, 2, 3]], np.float32)).tolist() == [[3, 2, 1]]
+    save_pretransform(Pretransform(np.zeros(3, np.float32), np.eye(3, dtype=np.float32), False), tmp_path)
+    assert load_pretransform(tmp_path).nbytes == 36  # as older versions wrote it
 
 
 @pytest.mark.parametrize("settings", [{"fast": True, "nbits": 8}, {"nprobe": 0}, {"refine": 0}, {"train_on": "L4"}])

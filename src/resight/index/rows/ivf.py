@@ -34,8 +34,20 @@ class Layout:
     trained_on: int  # rows
 
 
-def plan(dimensions: int, rows: int, sample: int, m: int, bits: int, nlist: int, fast: bool) -> Layout:
-    """Choose the layout; `m` or `nlist` 0: automatic. Up to 2^bits rows stay uncompressed: words would take more."""
+def plan(
+    dimensions: int,
+    rows: int,
+    sample: int,
+    m: int,
+    bits: int,
+    nlist: int,
+    fast: bool,
+    rows_per_list: int = ROWS_PER_LIST,
+) -> Layout:
+    """Choose the layout; `m` or `nlist` 0: automatic. Up to 2^bits rows stay uncompressed: words would take more.
+
+    There are never more lists than sample rows / `rows_per_list`.
+    """
     parts = [part for part in range(1, dimensions + 1) if dimensions % part == 0]
     m = m or max(part for part in parts if part * bits <= 8 * MAX_BYTES_PER_ROW)
     if dimensions % m:
@@ -45,7 +57,7 @@ def plan(dimensions: int, rows: int, sample: int, m: int, bits: int, nlist: int,
             actual=str(m),
             fix="choose one of them, or leave m out",
         )
-    nlist = max(min(nlist or 4 * int(np.sqrt(rows)), sample // ROWS_PER_LIST), 1)
+    nlist = max(min(nlist or 4 * int(np.sqrt(rows)), sample // rows_per_list), 1)
     if rows <= 2**bits or sample < 2:
         return Layout("flat", 0, 0, nlist, sample)
     learnt = min(bits, sample.bit_length() - 1)

@@ -19,23 +19,30 @@ from resight.vectors import l2_normalise_exact
 @dataclass(frozen=True)
 class Pretransform:
     mean: FloatArray  # [D]
-    matrix: FloatArray  # [D, D']
+    matrix: FloatArray | None  # [D, D']; None: the identity
     unit: bool
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it adds to an index; the mean alone is not counted."""
+        return 0 if self.matrix is None else self.matrix.nbytes
+
     def apply(self, rows: FloatArray) -> FloatArray:
-        transformed = (rows - self.mean) @ self.matrix
+        centred = rows - self.mean
+        transformed = centred if self.matrix is None else centred @ self.matrix
         if self.unit:
             transformed = l2_normalise_exact(transformed)
         return np.ascontiguousarray(transformed, np.float32)
 
     def compose(self, rotation: FloatArray) -> "Pretransform":
         """This transform, then a rotation [D', D']."""
-        return Pretransform(self.mean, np.ascontiguousarray(self.matrix @ rotation), self.unit)
+        matrix = rotation if self.matrix is None else self.matrix @ rotation
+        return Pretransform(self.mean, np.ascontiguousarray(matrix), self.unit)
 
 
 def identity(dimensions: int) -> Pretransform:
-    """The transform that changes nothing."""
-    return Pretransform(np.zeros(dimensions, np.float32), np.eye(dimensions, dtype=np.float32), unit=False)
+    """The transform that changes nothing; on disk, its matrix is empty."""
+    return Pretransform(np.zeros(dimensions, np.float32), None, unit=False)
 
 
 def learn_whitening(sample: FloatArray, dimensions: int, power: float) -> Pretransform:
@@ -53,10 +60,10 @@ def learn_whitening(sample: FloatArray, dimensions: int, power: float) -> Pretra
 
 def save_pretransform(pretransform: Pretransform, folder: Path) -> None:
     np.save(folder / "turn_mean.npy", pretransform.mean)
-    np.save(folder / "turn_matrix.npy", pretransform.matrix)
+    np.save(folder / "turn_matrix.npy", np.zeros((0, 0)) if pretransform.matrix is None else pretransform.matrix)
     np.save(folder / "turn_unit.npy", np.array(pretransform.unit))
 
 
 def load_pretransform(folder: Path) -> Pretransform:
-    matrix = np.load(folder / "turn_matrix.npy")
-    return Pretransform(np.load(folder / "turn_mean.npy"), matrix, bool(np.load(folder / "turn_unit.npy")))
+    matrix, unit = np.load(folder / "turn_matrix.npy"), bool(np.load(folder / "turn_unit.npy"))
+    return Pretransform(np.load(folder / "turn_mean.npy"), matrix if matrix.size else None, unit)

@@ -7,9 +7,18 @@ the query's tokens of the best dot product, which `balance` and `temperature` ma
     within = "image"     tokens come from an index of their own, which is mapped: only those of the candidates are read
     within = "region"    only stored tokens whose own patch has its centre in the region that won (`Ranking.regions`)
                          count; all of them without a region, or if none lies in it
+
+Two scores of the supplement of Patchify (S6) are settings of it:
+
+    ILIAS baseline       all patches of query and candidate (descriptor `tokens`) and kind = "fp16". The text names a
+                         dense correlation of features and the true boxes of instances, and no formula. We read it so:
+                         the query is cropped to its box (data = { name = "ilias", query_box = true }); a candidate has
+                         none at search time, so all of it counts; the score is the mean of each query patch's best
+    Patchify's own       `branch` names a branch with regions, whose query is one vector: the score is that of the best
+                         region, to be blended with that of the whole image
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -20,7 +29,7 @@ from resight.errors import RecipeError
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
 from resight.search.locate_boxes import require_boxes, require_token_branch, split
-from resight.search.rescoring import check_blend, rescore
+from resight.search.rescoring import check_blend, choose_temperature, find_scores, rescore
 from resight.types import Box, Choice, Descriptors, Query, Ranking
 
 
@@ -33,10 +42,13 @@ class Config:
     within: Literal["image", "region"] = "image"  # compare all tokens of an image, or those in its best region
     balance: float = 0.0  # weight of the previous score in the blend, 0 to 1; 0: the new score alone
     temperature: float = 0.0  # turn the new score into 1 / (1 + exp(-score / temperature)) first; 0: leave it as it is
+    gamma: float | None = None  # instead of temperature: 1 / (1 + exp(-gamma · score)), as AMES has it
+    branch: int | None = None  # number of the branch to compare, from 0; None: the first with tokens
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)
-        check_blend(self.balance, self.temperature)
+        check_range("branch", self.branch or 0, 0, 1000)
+        check_blend(self.balance, self.temperature, self.gamma)
         kept = [name for name in ("kind", "m", "bits") if getattr(self, name) != getattr(Config, name)]
         if self.within == "region" and kept:
             raise RecipeError(
@@ -64,7 +76,7 @@ class Late:
         self._config = config
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
-        branch = require_token_branch(query)
+        branch = self._choose_branch(query)
         looked_at = ranking.ids[: self.candidates]
         if not looked_at:
             return ranking
@@ -72,10 +84,30 @@ class Late:
             images = split(gallery.descriptors(branch, looked_at))
             late = {image.ids[0]: score for image, score in _score_regions(query.descriptors[branch], images, ranking)}
         else:
-            searcher = gallery.searcher(branch, self.own_index)
-            found = searcher.search(query.descriptors[branch], len(looked_at), frozenset(looked_at))
-            late = dict(zip(found.ids, found.scores.tolist(), strict=True))
-        return rescore(ranking, late, "late", self._config.balance, self._config.temperature)
+            late = self._search(query.descriptors[branch], branch, looked_at, gallery)
+        temperature = choose_temperature(self._config.temperature, self._config.gamma)
+        return rescore(ranking, late, "late", self._config.balance, temperature)
+
+    def _search(self, query: Descriptors, branch: int, names: Sequence[str], gallery: Gallery) -> dict[str, float]:
+        """The score of each image by its codes in the index."""
+
+        def compare(missing: Sequence[str]) -> dict[str, float]:
+            found = gallery.searcher(branch, self.own_index).search(query, len(missing), frozenset(missing))
+            return dict(zip(found.ids, found.scores.tolist(), strict=True))
+
+        return find_scores(f"{self.own_index} branch {branch}", query, names, compare)
+
+    def _choose_branch(self, query: Query) -> int:
+        if self._config.branch is None:
+            return require_token_branch(query)
+        if self._config.branch >= len(query.descriptors):
+            raise RecipeError(
+                f"late compares branch {self._config.branch}, which the recipe does not have",
+                expected=f"a number from 0 to {len(query.descriptors) - 1}",
+                actual=str(self._config.branch),
+                fix="correct the number, or leave branch out",
+            )
+        return self._config.branch
 
 
 def _score_regions(
