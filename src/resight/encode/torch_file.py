@@ -39,8 +39,8 @@ DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError
 Arrays = dict[str, NDArray[Any]]
 
 
-def load(path: Path) -> Arrays:
-    """The state dict in a torch file: arrays by name, each a copy."""
+def load(path: Path, inside: str = "") -> Arrays:
+    """The state dict in a torch file: arrays by name, each a copy. `inside`: the key of a checkpoint that holds it."""
     try:
         data = path.read_bytes()
         table = _read_zip(data) if zipfile.is_zipfile(io.BytesIO(data)) else _read_series_of_pickles(data)
@@ -48,6 +48,8 @@ def load(path: Path) -> Arrays:
         raise _refuse(path, str(error)) from error
     except (*DAMAGED, pickle.UnpicklingError, zipfile.BadZipFile) as error:
         raise _refuse(path, str(error) or type(error).__name__) from error
+    if inside and isinstance(table, Mapping) and inside in table:
+        table = table[inside]
     if not isinstance(table, Mapping) or not all(isinstance(value, _Tensor) for value in table.values()):
         raise _refuse(path, "it holds something other than a state dict")
     try:
