@@ -1,9 +1,11 @@
 """Quality under other light: every image again with its L of CIE Lab multiplied by a factor.
 
-In: a recipe, its data set and factors. Out: an Evaluation with a row per factor and a chart of quality against the
-factor. The copies are PNG files, upright and whole, in a temporary folder; factor 1 uses the original files.
+In: one or several recipes, their data set and factors. Out: an Evaluation with a row per recipe and factor, and a chart
+of quality against the factor. The copies are PNG files, upright and whole, in a temporary folder; factor 1 uses the
+original files. A recipe that fails has no rows, and the others run (variants.py).
 """
 
+import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,20 +22,22 @@ from resight.collection.add import Progress
 from resight.data import image_files
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import ImageError, InputError
-from resight.evaluate.evaluation import Evaluation, Fact, Row, choose_metric
-from resight.evaluate.measure import Extras, SearchVariant, measure, prepare
-from resight.evaluate.summary import summarise
+from resight.evaluate.evaluation import AbsentRow, Evaluation, Fact, Row, choose_metric
+from resight.evaluate.measure import Extras
+from resight.evaluate.result_cache import fingerprint_dataset
 from resight.evaluate.table import Chart, Line
+from resight.evaluate.variants import measure_variants
 from resight.types import Dataset, ImageRef, Recipe
 
 FACTORS = (0.2, 0.6, 1.0, 1.4, 1.8)
 
 
 def sweep_brightness(
-    recipe: Recipe,
+    recipes: Sequence[Recipe],
     dataset: Dataset,
     factors: Sequence[float] = FACTORS,
     *,
+    name: str = "",
     metric: str = "",
     cache: FeatureCache | None = None,
     by: str = "set",
@@ -41,41 +45,78 @@ def sweep_brightness(
     report: Callable[[str], None] | None = None,
     extras: Extras | None = None,
 ) -> Evaluation:
-    """Measure the recipe once per factor; differences are to factor 1, or to the nearest."""
-    difference_metric = choose_metric(recipe, metric)
-    chosen = sorted(set(factors))
+    """Measure every recipe once per factor; differences are to the first recipe at factor 1, or at the nearest."""
+    difference_metric = choose_metric(recipes[0], metric)
     check_factors(factors)
-    rows: list[Row] = []
+    chosen = sorted(set(factors))
+    mark = fingerprint_dataset(dataset) if cache else ""
+    lit = []
     for factor in chosen:
         if report:
             report(f"evaluating with L × {factor:g}")
         with tempfile.TemporaryDirectory(prefix="resight-light-") as scratch:
-            lit = change_brightness(dataset, factor, Path(scratch))
-            with prepare(recipe, lit, cache=cache, progress=progress) as encoded:
-                variants = [SearchVariant(recipe, encoded.collection.view().pipeline)]
-                (result,) = measure(encoded, variants, by, progress, extras)
-        rows.append(Row(f"L × {factor:g}", summarise(result), {"factor": Fact(factor, f"{factor:g}")}))
-    first = rows[0].summary
-    reference = min(range(len(chosen)), key=lambda number: abs(chosen[number] - 1))
+            lit.append(
+                measure_variants(
+                    recipes,
+                    change_brightness(dataset, factor, Path(scratch)),
+                    name=name,
+                    metric=metric,
+                    cache=cache,
+                    by=by,
+                    progress=progress,
+                    report=report,
+                    extras=extras,
+                    mark=mark and f"{mark} L × {factor:g}",  # the copies are new files in every run
+                )
+            )
+    rows, absent = _join(lit, chosen, single=len(recipes) == 1)
+    nearest = min(chosen, key=lambda factor: abs(factor - 1))
+    reference = next(number for number, row in enumerate(rows) if row.facts["factor"].value == nearest)
     return Evaluation(
-        title=f"{recipe.name}: {first.dataset}, {first.database:,} images, under other light",
+        title=f"{lit[0].title}, under other light",
         heading="light",
-        rows=tuple(rows),
+        rows=rows,
         reference=reference,
         metric=difference_metric,
         notes=("factor: multiplies L of CIE Lab in every image, queries too; L is at most 100",),
-        charts=(
-            Chart(
-                "Quality under other light",
-                "L of CIE Lab ×",
-                tuple(chosen),
-                tuple(f"{factor:g}" for factor in chosen),
-                tuple(Line(name, tuple(row.summary.figures[name].mean for row in rows)) for name in first.figures),
-                chosen=reference,
-            ),
-        ),
+        charts=_draw(lit, chosen, difference_metric, nearest),
         settings={"relight": chosen},
+        absent=absent,
     )
+
+
+def _join(
+    lit: Sequence[Evaluation], factors: Sequence[float], single: bool
+) -> tuple[tuple[Row, ...], tuple[AbsentRow, ...]]:
+    """The rows of every recipe in the order of the factors, one recipe after the other; and those that failed."""
+    labels = list(dict.fromkeys(row.label for evaluation in lit for row in evaluation.rows))
+    rows: list[Row] = []
+    absent: list[AbsentRow] = []
+    for label in [*labels, *(row.label for row in lit[0].absent if row.label not in labels)]:
+        for factor, evaluation in zip(factors, lit, strict=True):
+            name = f"L × {factor:g}" if single else f"{label}, L × {factor:g}"
+            fact = {"factor": Fact(factor, f"{factor:g}")}
+            rows += [Row(name, row.summary, fact) for row in evaluation.rows if row.label == label]
+            absent += [AbsentRow(name, len(rows), row.reason) for row in evaluation.absent if row.label == label]
+    return tuple(rows), tuple(absent)
+
+
+def _draw(lit: Sequence[Evaluation], factors: Sequence[float], metric: str, nearest: float) -> tuple[Chart, ...]:
+    """One recipe: a line per metric. Several: a line per recipe, of one metric."""
+    labels = list(dict.fromkeys(row.label for evaluation in lit for row in evaluation.rows))
+    found = [{row.label: row.summary.figures for row in evaluation.rows} for evaluation in lit]
+    names = list(found[0][labels[0]]) if len(labels) == 1 and labels[0] in found[0] else [metric]
+    lines = tuple(
+        Line(
+            label if len(labels) > 1 else name,
+            tuple(figures[label][name].mean if label in figures else math.nan for figures in found),
+        )
+        for label in labels
+        for name in names
+    )
+    ticks = tuple(f"{factor:g}" for factor in factors)
+    title = "Quality under other light" if len(labels) == 1 else f"{metric} under other light"
+    return (Chart(title, "L of CIE Lab ×", tuple(factors), ticks, lines, chosen=factors.index(nearest)),)
 
 
 def check_factors(factors: Sequence[float]) -> None:

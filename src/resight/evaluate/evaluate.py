@@ -71,7 +71,7 @@ def evaluate(
         curve: Measure one recipe at each step of this curve: "shortlist" or "compression".
         steps: The steps of the curve; default: its own.
         loss: The share of the metric that may be lost; the curve names the cheapest step within it.
-        brightness: Measure one recipe with the L of every image multiplied by each of these factors.
+        brightness: Measure every recipe with the L of every image multiplied by each of these factors.
         run_file: Write the rankings as a TREC run file; for several recipes, a folder of such files.
         progress: Called with the number of images done and in all.
         report: Called with the name of each recipe or step before it is measured.
@@ -109,9 +109,9 @@ def evaluate(
         evaluation = _draw_curve(drawn, recipe, dataset, common)
     elif brightness is not None:
         check_factors(brightness)
-        recipe = _load_one(sources, encoders, overrides)
-        dataset = load_dataset(recipe, Path(data))
-        evaluation = _sweep(recipe, dataset, brightness, common)
+        found = _load_all(sources, encoders, overrides)
+        dataset = load_dataset(found[0], Path(data))
+        evaluation = _sweep(found, dataset, brightness, _make_name(sources, encoders), common)
     else:
         found = _load_all(sources, encoders, overrides)
         dataset = load_dataset(found[0], Path(data))
@@ -172,11 +172,14 @@ def _draw_curve(curve: curves.Curve, recipe: Recipe, dataset: Dataset, common: _
     )
 
 
-def _sweep(recipe: Recipe, dataset: Dataset, factors: Sequence[float], common: _Common) -> Evaluation:
+def _sweep(
+    found: Sequence[Recipe], dataset: Dataset, factors: Sequence[float], name: str, common: _Common
+) -> Evaluation:
     return sweep_brightness(
-        recipe,
+        found,
         dataset,
         factors,
+        name=name,
         metric=common.metric,
         cache=common.cache,
         by=common.by,
