@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from resight.errors import ManifestError, RecipeError
-from resight.files.atomic import write_atomic
-from resight.types import Dataset, ImageRef, Judgement
+from resight.types import ImageRef, Judgement
 
 JudgedQuery = tuple[ImageRef, Judgement]
 
@@ -75,15 +74,8 @@ def restrict(
     return [ref for ref in database if ref.id in kept], found
 
 
-def write_list(dataset: Dataset, path: Path) -> None:
-    """Write the ids of a data set, database and then queries, as the setting `images` reads them."""
-    ids = [ref.id for ref in (*dataset.database, *dataset.queries)]
-    with write_atomic(path) as temporary:
-        temporary.write_text("".join(f"{name}\n" for name in ids), encoding="utf-8")
-
-
 def read_list(path: Path, known: Sequence[ImageRef]) -> frozenset[str]:
-    """The ids in a file of `write_list`; empty lines and lines that start with # do not count."""
+    """The ids in a file, one per line; empty lines and lines that start with # do not count."""
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:

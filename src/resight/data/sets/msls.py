@@ -20,7 +20,7 @@ A subset, such as the 1,000 gallery and 500 query images of the study of London,
     queries = 500      so many queries, drawn at random by `seed`
     gallery = 1000     so many images of the database: in turn, each drawn query adds one of its positives at random,
                        until the number is reached; if the positives are used up, random other images follow
-    images = FILE      exactly the images of a list, one id per line; `write_list` in _msls_subset.py writes such a file
+    images = FILE      exactly the images of a list, one id per line, such as london/query/KEY
 
 Each drawn query keeps a positive if `gallery` is not smaller than `queries`.
 """
