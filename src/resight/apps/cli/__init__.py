@@ -34,6 +34,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "eval": ("eval", "evaluate"),
     "judge": ("judge", "judge"),
     "report": ("report", "report"),
+    "reproduce": ("reproduce", "app"),
     "exactness": ("tune", "exactness"),
     "tune": ("tune", "tune"),
     "plan": ("plan", "plan"),

@@ -10,11 +10,15 @@ and, if it needs them,
     requirements(table)   → Requirements; default: the encoders of all experiments
 """
 
+import functools
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 from resight import plugins
+from resight.errors import ResightError
+from resight.recipe.tables import read_choice, write_choice
 from resight.reproduce.experiments import list_experiments
 from resight.reproduce.paper_table import PaperRow, PaperTable
 from resight.reproduce.run import Cell, Run
@@ -49,16 +53,34 @@ def find_requirements(table: PaperTable) -> Requirements:
 
 def require_encoders(table: PaperTable) -> Requirements:
     """The weights of every encoder that an experiment of the table uses, and which are missing here."""
-    from resight.encode.catalogue import list_encoders
-
-    names = {
-        branch.encoder.name
+    encoders = {
+        json.dumps(write_choice(branch.encoder), sort_keys=True)
         for experiment in list_experiments(table, table.rows)
         if experiment.recipe is not None
         for branch in experiment.recipe.branches
     }
-    entries = list_encoders(sorted(names)) if names else []
+    found = [_describe(encoder) for encoder in sorted(encoders)]
     return Requirements(
-        weights=tuple(dict.fromkeys(entry.weights for entry in entries if entry.weights)),
-        missing=tuple(dict.fromkeys(entry.missing for entry in entries if entry.missing)),
+        weights=tuple(dict.fromkeys(weights for weights, _ in found if weights)),
+        missing=tuple(dict.fromkeys(missing for _, missing in found if missing)),
     )
+
+
+@functools.cache
+def _describe(encoder: str) -> tuple[str, str]:
+    """Where the weights of an encoder (as JSON) come from, and what is missing here; no network is loaded."""
+    from resight.encode import named_networks
+    from resight.encode.catalogue import list_encoders
+
+    choice = read_choice(json.loads(encoder), "encoder")
+    (entry,) = list_encoders([choice.name])
+    if not choice.settings:
+        return entry.weights, entry.missing
+    try:
+        resolved = named_networks.resolve(choice)
+        module = plugins.find(named_networks.BACKBONES, resolved.name)
+        if hasattr(module, "find_weights"):
+            module.find_weights(plugins.configure(module.Config, resolved.settings, resolved.name))
+    except ResightError as error:
+        return entry.weights, "; ".join(part for part in (error.problem, error.fix) if part)
+    return entry.weights, ""

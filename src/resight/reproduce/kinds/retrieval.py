@@ -56,10 +56,9 @@ def check(table: PaperTable) -> None:
     for column in table.measured:
         if not column.metric:
             raise _refuse(f"the column {column.name!r} has no metric", "a metric, a fact, or text = true", "nothing")
-        if column.metric not in FACTS:
-            judge_all((), [column.metric])
-    for best in (table.best, *(column.best for column in table.columns), *(row.best for row in table.rows)):
-        judge_all((), [best.by] if best else [])
+    bests = (table.best, *(column.best for column in table.columns), *(row.best for row in table.rows))
+    metrics = [column.metric for column in table.measured if column.metric not in FACTS]
+    judge_all((), list(dict.fromkeys([*metrics, *(best.by for best in bests if best)])))
     if not table.rows or not table.measured:
         raise _refuse("a retrieval table without cells", "[[rows]] and [[columns]]", "none")
     for experiment in list_experiments(table, table.rows):
