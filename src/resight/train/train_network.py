@@ -1,6 +1,6 @@
 """Train a network by a recipe (`train_recipe`).
 
-In: a Recipe with `data`, a trainable encoder (cider) and `[train]`. Out: a Trained, and in the folder `out`
+In: a Recipe with `data`, a trainable encoder (cider, landmark) and `[train]`. Out: a Trained, and in the folder `out`
 
     network.safetensors        for `encoder = { name = "cider", weights = … }`
     recipe.toml                a recipe with that encoder, for `resight index`
@@ -17,8 +17,7 @@ from typing import Any
 
 from resight import plugins
 from resight.data import sets
-from resight.encode.backbones import cider
-from resight.encode.networks.cider.network import CiderNetwork, save_network
+from resight.encode.networks.design_header import save_network
 from resight.errors import InputError, RecipeError
 from resight.files.atomic import write_atomic
 from resight.files.fingerprint import fingerprint_file
@@ -35,6 +34,8 @@ from resight.train.train_config import Settings, Stage, read_settings
 from resight.types import Choice, IntArray, Recipe
 
 NETWORK, RECIPE, REPORT, SIZES = "network.safetensors", "recipe.toml", "report.json", "sizes.json"
+TRAINABLE = ("cider", "landmark")  # encoders; their names are also the keys of designs in weights files
+BACKBONES = "resight.encode.backbones"
 BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # settings about the first weights
 ALONE = Team()
 
@@ -97,27 +98,32 @@ def train_recipe(
     return trained
 
 
-def make_network(recipe: Recipe) -> CiderNetwork:
-    """The untrained network of the recipe's only branch."""
+def make_network(recipe: Recipe) -> Any:
+    """The untrained network of the recipe's only branch, a torch module with `design` and `trunk`."""
     encoder = recipe.branches[0].encoder
-    if len(recipe.branches) != 1 or encoder.name != "cider":
+    if len(recipe.branches) != 1 or encoder.name not in TRAINABLE:
         raise RecipeError(
             f"the recipe {recipe.name!r} has no trainable network",
-            expected='one branch with encoder = "cider", whose backbone may be any of timm or transformers',
+            expected='one branch with encoder = "cider" (its backbone: any of timm or transformers) or "landmark"',
             actual=", ".join(branch.encoder.name for branch in recipe.branches),
             fix="for a light head over any other encoder: resight train --folder PHOTOS",
         )
-    return cider.make_network(plugins.configure(cider.Config, encoder.settings, "encoder 'cider'"))
+    return plugins.find(BACKBONES, encoder.name).make_network(_configure(encoder))
 
 
-def describe_network(recipe: Recipe, network: CiderNetwork) -> dict[str, Any]:
+def describe_network(recipe: Recipe, network: Any) -> dict[str, Any]:
     """The network's design and the origin of its first weights; a file is identified by its content."""
-    config = plugins.configure(cider.Config, recipe.branches[0].encoder.settings, "encoder 'cider'")
+    config = _configure(recipe.branches[0].encoder)
     file = config.weights or config.backbone_weights
     design = dataclasses.asdict(network.design)
     if file is not None:
         return {**design, "first weights": fingerprint_file(file, 16)}
     return {**design, "first weights": "of the backbone's makers" if config.pretrained else "random"}
+
+
+def _configure(encoder: Choice) -> Any:
+    module = plugins.find(BACKBONES, encoder.name)
+    return plugins.configure(module.Config, encoder.settings, f"encoder {encoder.name!r}")
 
 
 def load_examples(recipe: Recipe, root: Path, settings: Settings) -> Parts:
@@ -169,11 +175,11 @@ def _describe(recipe: Recipe, parts: Parts, reports: dict[str, Report], out: Pat
     )
 
 
-def _write(trained: Trained, network: CiderNetwork, recipe: Recipe, out: Path) -> None:
-    save_network(network, out / NETWORK)
+def _write(trained: Trained, network: Any, recipe: Recipe, out: Path) -> None:
     (branch,) = recipe.branches
+    save_network(network, network.design, branch.encoder.name, out / NETWORK)
     kept = {key: value for key, value in branch.encoder.settings.items() if key not in BEFORE_TRAINING}
-    encoder = Choice("cider", {**kept, "weights": str((out / NETWORK).absolute())})
+    encoder = Choice(branch.encoder.name, {**kept, "weights": str((out / NETWORK).absolute())})
     ready = dataclasses.replace(
         recipe, branches=(dataclasses.replace(branch, encoder=encoder),), data=None, train=None, metrics=()
     )
