@@ -38,7 +38,7 @@ from resight.errors import RecipeError, did_you_mean
 from resight.evaluate.statistics.tests import bootstrap_interval
 from resight.reproduce import kinds
 from resight.reproduce.kinds import retrieval
-from resight.reproduce.paper_table import Column, PaperRow, PaperTable, load_table
+from resight.reproduce.paper_table import Column, PaperRow, PaperTable, list_tables, load_table
 from resight.reproduce.run import Cell, Measured, NotRun, Run
 
 COMPARISONS = ("difference", "share")
@@ -48,7 +48,7 @@ Cells = Mapping[tuple[str, str, str], Cell]  # model, column, metric → cell
 
 def measure(table: PaperTable, rows: Sequence[PaperRow], run: Run) -> Iterator[tuple[str, str, Cell]]:
     source = find_source(table)
-    wanted = [*rows, *(row for row in table.rows if row.name in {_find_other(table, each) for each in rows})]
+    wanted = [*rows, *(row for row in source.rows if row.name in {_find_other(table, each) for each in rows})]
     chosen = [model for model in list_models(source) if any(_asks_for(table, row, model) for row in wanted)]
     cells = _measure_models(source, chosen, _share(run, table, source))
     for row in rows:
@@ -72,7 +72,7 @@ def check(table: PaperTable) -> None:
         for key in settings:
             if key not in known:
                 raise plugins.refuse_key(key, known, owner)
-    source = find_source(table)
+    source = find_source(table) if "of" in table.settings else table
     if source is table:
         plain = tuple(replace(row, settings={}) for row in list_models(table))
         columns = tuple(replace(column, settings={}) for column in table.columns)
@@ -96,8 +96,11 @@ def check(table: PaperTable) -> None:
 
 
 def find_source(table: PaperTable) -> PaperTable:
-    """The table with the models: another, or the table itself."""
-    return load_table(str(table.settings["of"])) if "of" in table.settings else table
+    """The table with the models: another, or the table itself with all rows, of which `table` may have some."""
+    if "of" in table.settings:
+        return load_table(str(table.settings["of"]))
+    whole = load_table(table.name) if table.name in list_tables() else table
+    return whole if {row.name for row in table.rows} < {row.name for row in whole.rows} else table
 
 
 def list_models(source: PaperTable) -> list[PaperRow]:
@@ -202,7 +205,8 @@ def _read_cell(table: PaperTable, row: PaperRow, column: Column, source: PaperTa
     other = _find_other(table, row)
     if not other:
         return NotRun("the paper compares this row with no other")
-    return compare(cell, cells[other, column.name, column.metric], str(column.settings["compare"]))
+    base = cells.get((other, column.name, column.metric), NotRun(f"the row {other!r} was not chosen"))
+    return compare(cell, base, str(column.settings["compare"]))
 
 
 def _find_other(table: PaperTable, row: PaperRow) -> str:
@@ -235,7 +239,7 @@ def _join(column: str, metric: str) -> str:
 
 def _share(run: Run, table: PaperTable, source: PaperTable) -> Run:
     """Where answers about the models are kept: with the table that has them."""
-    if source is table:
+    if source.name == table.name:
         return run
     folder = run.folder.with_name(source.name.rpartition("/")[2])
     return Run(
