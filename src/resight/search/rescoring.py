@@ -4,7 +4,7 @@
 
 global is the score that an image came with, local the new one, σ the logistic function; λ is called `balance` and γ
 `temperature`. γ = 0 means the local score as it is, so that λ = 0 and γ = 0 give the local score alone. AMES, and with
-it Patchify, call γ what the score is multiplied by, σ(γ · local): rerankers take it as `gamma`, which is 1 / temperature;
+it Patchify, call γ what multiplies the score, σ(γ · local): rerankers take it as `gamma`, which is 1 / temperature.
 gamma = 0 makes all local scores equal and leaves the order of the shortlist.
 
 Rerankers that compare one vector per image or region also find their branch and its rows here. A table that measures

@@ -18,6 +18,7 @@ the descriptor `ames_local` has: 600 descriptors of a query, 50 of a stored imag
 P. Suma et al., AMES: asymmetric and memory-efficient similarity estimation for instance-level retrieval, ECCV 2024.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,14 @@ def build(config: Config) -> "Ames":
             actual="none" if config.weights is None else str(config.weights),
             fix='download one from the page of its authors, then scorer = { name = "ames", weights = "FILE.pt" }',
         )
-    return Ames(config, read_weights(config.weights, config.heads), fingerprint_file(config.weights, 12))
+    mark = fingerprint_file(config.weights, 12)
+    return Ames(config, _read_once(config.weights, config.heads, mark), mark)
+
+
+@functools.lru_cache(maxsize=2)
+def _read_once(path: Path, heads: int, mark: str) -> Weights:  # noqa: ARG001 - `mark` changes with the file
+    """A grid of settings builds hundreds of scorers with the same weights."""
+    return read_weights(path, heads)
 
 
 class Ames:

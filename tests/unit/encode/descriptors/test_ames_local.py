@@ -57,7 +57,7 @@ def test_the_detector_is_that_of_torch(tmp_path: Path):
 def test_files_that_are_no_detector(tmp_path: Path):
     torch = pytest.importorskip("torch")
     torch.save({"state": {"conv1.bias": torch.zeros(2)}}, tmp_path / "other.pt")
-    with pytest.raises(InputError, match="bn.weight"):
+    with pytest.raises(InputError, match=r"bn\.weight"):
         descriptors.build("ames_local", detector=tmp_path / "other.pt")
     with pytest.raises(MissingFile, match="leave detector out"):
         descriptors.build("ames_local", detector=tmp_path / "absent.pt")
