@@ -16,7 +16,6 @@ a network that was trained elsewhere, `--set whitening=…` changes the whitenin
 the scales of the database, and queries at other scales use the same one.
 """
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from resight import plugins
-from resight.errors import InputError, RecipeError
+from resight.errors import InputError, ResightError
 from resight.files.fingerprint import fingerprint
 from resight.recipe import parse
-from resight.recipe.overrides import apply
 from resight.recipe.tables import read_choice
 from resight.reproduce import worker
 from resight.reproduce.experiments import Experiment
 from resight.reproduce.kinds import Requirements
+from resight.reproduce.kinds._training_plan import WHITENINGS, Plan, identify_network, make_plan, refuse
 from resight.reproduce.kinds.retrieval import Outcome, measure_experiments
 from resight.reproduce.paper_table import Column, PaperRow, PaperTable
 from resight.reproduce.run import Cell, Measured, NotRun, Run
@@ -45,9 +44,7 @@ EVALUATIONS: dict[str, dict[str, Any]] = {
 MILLION = "+1m"  # after the name of a revisited set: with the distractors R1M
 DISTRACTORS = "revisitop1m"  # their folder
 MEAN, DIFFERENCE = "mean", "difference"
-WHITENINGS = ("lw", "shrunk", "pca", "none")
 SPLITS = ("overlapping", "other")
-OWN_SETTINGS = ("whitening", "overlap", "audit")  # keys of --set that are not those of a recipe
 BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # settings about the first weights
 NETWORKS = "networks"  # folder of trained networks, beside those of the tables
 CHAIN = "resight.reproduce.kinds._training_chain"
@@ -56,25 +53,6 @@ NO_SPLIT = (
     "no split of the queries: audit the training set (`resight audit TRAIN EVAL --out FOLDER`), then add "
     "--set overlap=FOLDER/overlap.csv"
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What the cells of one row need."""
-
-    row: PaperRow
-    recipe: Mapping[str, Any]  # with the training data and `train`
-    whitening: str
-    overlap: str  # file of a split, or ""
-
-    @property
-    def encoder(self) -> dict[str, Any]:
-        encoder = self.recipe["branches"][0]["encoder"]
-        return {"name": encoder} if isinstance(encoder, str) else dict(encoder)
-
-    @property
-    def transforms(self) -> list[Any]:
-        return list(self.recipe["branches"][0].get("transforms", ()))
 
 
 def check(table: PaperTable) -> None:
@@ -89,34 +67,47 @@ def check(table: PaperTable) -> None:
         if column.metric in (MEAN, DIFFERENCE):
             unknown = [name for name in _list_parts(column) or [""] if name not in names]
             if unknown:
-                raise _refuse(f"{column.name!r}: of names no column", ", ".join(names), repr(unknown[0]))
+                raise refuse(f"{column.name!r}: of names no column", ", ".join(names), repr(unknown[0]))
             continue
         judge_all((), [column.metric])
         if str(column.settings.get("on", "")).removesuffix(MILLION) not in EVALUATIONS:
             actual = str(column.settings.get("on", "nothing"))
-            raise _refuse(f"{column.name!r}: on names no evaluation set", ", ".join(EVALUATIONS), actual)
+            raise refuse(f"{column.name!r}: on names no evaluation set", ", ".join(EVALUATIONS), actual)
     for row in table.rows:
         _check_keys(f"the row {row.name!r}", row.settings, ("whitening", "against", "split"))
         against, split = row.settings.get("against"), row.settings.get("split", SPLITS[0])
         if against not in (None, *(other.name for other in table.rows)) or split not in SPLITS:
-            raise _refuse(f"{row.name!r}: against or split does not fit", "a row; overlapping or other", str(against))
+            raise refuse(f"{row.name!r}: against or split does not fit", "a row; overlapping or other", str(against))
         plan = make_plan(table, row, ())
         if not row.skip:
             recipe = parse({"name": row.name, **plan.recipe})
             read_settings(recipe)
             if recipe.data is None or recipe.data.name not in table.data:
-                raise _refuse(f"{row.name!r}: its training set is not in `data`", ", ".join(table.data), "another")
+                raise refuse(f"{row.name!r}: its training set is not in `data`", ", ".join(table.data), "another")
 
 
 def requirements(table: PaperTable) -> Requirements:
     """ImageNet weights of the backbones, and torch and timm."""
     encoders = [make_plan(table, row, ()).encoder for row in table.rows if not row.skip]
-    weights = dict.fromkeys(
-        f"ImageNet weights of {encoder.get('backbone', 'the backbone')}"
-        + (f" in {encoder['backbone_weights']}" if "backbone_weights" in encoder else " (timm's hub)")
-        for encoder in encoders
+    sources = dict.fromkeys(
+        (str(encoder.get("backbone", "")), str(encoder.get("backbone_weights", ""))) for encoder in encoders
     )
-    return Requirements(weights=tuple(weights), packages=("torch", "timm"))
+    weights = [f"ImageNet weights of {name}" + (f" in {file}" if file else " (timm's hub)") for name, file in sources]
+    missing = [line for source in sources if (line := _find_missing(*source))]
+    return Requirements(weights=tuple(weights), packages=("torch", "timm"), missing=tuple(missing))
+
+
+def _find_missing(backbone: str, file: str) -> str:
+    """What is missing of a backbone's first weights; "" if they are here."""
+    if file:
+        return "" if Path(file).is_file() else f"there are no weights {file}"
+    try:
+        from resight.encode.networks.timm_network import find_file
+
+        found = find_file(backbone)
+    except (ImportError, ResightError) as error:
+        return str(error).partition("\n")[0]
+    return "" if found else f"the weights of {backbone} are not on this machine; use it once with a network connection"
 
 
 def measure(table: PaperTable, rows: Sequence[PaperRow], run: Run) -> Iterator[tuple[str, str, Cell]]:
@@ -136,36 +127,6 @@ def measure(table: PaperTable, rows: Sequence[PaperRow], run: Run) -> Iterator[t
     for row in rows:
         for column in table.measured:
             yield row.name, column.name, _find_cell(table, row, column, figures)
-
-
-def make_plan(table: PaperTable, row: PaperRow, overrides: Sequence[str]) -> Plan:
-    """The recipe and the whitening of a row, with the overrides of the row and of the user."""
-    made: dict[str, Any] = json.loads(json.dumps({**table.recipe, **row.recipe}))
-    made["whitening"] = row.settings.get("whitening", table.settings.get("whitening", "none"))
-    for override in (*row.set, *overrides):
-        apply(made, override)
-    whitening, overlap, _ = (str(made.pop(key, "")) for key in OWN_SETTINGS)
-    if whitening not in WHITENINGS and not whitening.endswith(".npz"):
-        raise _refuse("unknown whitening", f"{', '.join(WHITENINGS)}, or a file of `resight whiten`", whitening)
-    return Plan(row, made, whitening, overlap)
-
-
-def identify_network(plan: Plan) -> str:
-    """A name for the trained network: the same for the same data, design and training, however they are written."""
-    from resight.train.train_config import read_settings
-
-    encoder = plan.encoder
-    if "weights" in encoder:
-        return fingerprint(f"given {Path(encoder['weights']).absolute()}", 16)
-    recipe = parse({"name": plan.row.name, **plan.recipe})
-    if recipe.data is None:
-        raise _refuse("nothing to train on", "data", "none")
-    parts = {
-        "data": _fill_in("resight.data.sets", recipe.data.name, recipe.data.settings),
-        "encoder": _fill_in("resight.encode.backbones", encoder.pop("name"), encoder),
-        "train": dataclasses.asdict(read_settings(recipe)),
-    }
-    return fingerprint(json.dumps(parts, sort_keys=True, default=str), 16)
 
 
 def _measure_network(table: PaperTable, plans: Sequence[Plan], folder: Path, run: Run) -> dict[tuple[str, str], Cell]:
@@ -329,12 +290,6 @@ def _list_parts(column: Column) -> list[str]:
     return [of] if isinstance(of, str) else [str(name) for name in of]
 
 
-def _fill_in(package: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a plug-in with its defaults."""
-    module = plugins.find(package, name)
-    return {"name": name, **dataclasses.asdict(plugins.configure(module.Config, settings, name))}
-
-
 def _fail(table: PaperTable, row: PaperRow, error: Exception) -> dict[tuple[str, str], Cell]:
     reason = NotRun(str(error) if isinstance(error, _Stop) else worker.describe(error))
     return {(row.name, column.name): reason for column in table.measured}
@@ -348,7 +303,3 @@ def _check_keys(owner: str, settings: Mapping[str, Any], known: tuple[str, ...])
     for key in settings:
         if key not in known:
             raise plugins.refuse_key(key, known, owner)
-
-
-def _refuse(problem: str, expected: str, actual: str) -> RecipeError:
-    return RecipeError(problem, expected=expected, actual=actual, fix="correct the table's file or --set")
