@@ -32,7 +32,7 @@ def find_settings(name: str, folder: Path) -> dict[str, Any]:
         return {"parts": parts}
     if name == "onnx":
         return {"model": write_network(folder / "small.onnx")}
-    if name == "cider":  # which is built without weights, so that it can be trained
+    if name in ("cider", "landmark"):  # which are built without weights, so that they can be trained
         return {"untrained": True, "backbone": "resnet18", "size": 128}
     try:
         backbones.build(name)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 cider = pytest.importorskip("resight.encode.backbones.cider")
 
 import resight  # noqa: E402
-from resight.encode.networks.cider.network import save_network  # noqa: E402
+from resight.encode.networks.design_header import save_network  # noqa: E402
 from resight.types import Box  # noqa: E402
 
 QUAD = ((440, 20), (620, 14), (624, 146), (436, 140))
@@ -30,7 +30,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with torch.no_grad():
         network.localisation.look.weight.fill_(0.1)
     path = tmp_path_factory.mktemp("network") / "trained.safetensors"
-    save_network(network, path)
+    save_network(network, network.design, "cider", path)
     return path
 
 

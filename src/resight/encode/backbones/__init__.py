@@ -2,7 +2,8 @@
 
 A module may also have `find_weights(config)`: the path of its weights, found without reading them, or MissingExtra with
 the package to install; `resight encoders` uses it to list what can run here without loading a network. It may have
-`count_parts(config)`: the Costs of a network's parts, which `resight encoders NAME --measure` prints.
+`count_parts(config)`: the Costs of a network's parts, which `resight encoders NAME --measure` prints; and
+`sketch(config)`: the Network on torch's meta device, without values, from which `flops.py` counts.
 """
 
 from collections.abc import Iterator, Sequence

@@ -12,8 +12,10 @@ the last linear layer; it is refused where that layer is a classifier of ImageNe
 ends there and has no `head`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import torch
 
 from resight.encode.backbones import About
 from resight.encode.networks import timm_network
@@ -49,6 +51,13 @@ class Config(Settings):
 def build(config: Config) -> TorchBackbone:
     model = timm_network.load_model(config.model, config)
     return TorchBackbone(TimmNetwork(model, config), config, f"timm {config.model}")
+
+
+def sketch(config: Config) -> TimmNetwork:
+    """The network without values, on torch's meta device."""
+    with torch.device("meta"):
+        model = timm_network.load_model(config.model, replace(config, weights=None, untrained=True))
+        return TimmNetwork(model, replace(config, attention=False))
 
 
 def find_weights(config: Config) -> Path | None:

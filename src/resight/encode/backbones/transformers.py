@@ -16,8 +16,10 @@ fetches only weights from the hub, and with `weights` or `untrained` nothing. Ev
 interpolated.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import torch
 
 from resight.encode.backbones import About
 from resight.encode.networks.architectures import describe, read_table
@@ -49,6 +51,14 @@ def build(config: Config) -> TorchBackbone:
         module = load_module(architecture, files, config.projection)
     network = TransformersNetwork(module, architecture, config)
     return TorchBackbone(network, config, name_network(module, architecture))
+
+
+def sketch(config: Config) -> TransformersNetwork:
+    """The network without values, on torch's meta device."""
+    architecture = describe(config.model)
+    with torch.device("meta"):
+        module = make_module(architecture, config.projection)
+        return TransformersNetwork(module, architecture, replace(config, attention=False))
 
 
 def find_weights(config: Config) -> Path | None:

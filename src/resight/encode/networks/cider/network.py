@@ -4,20 +4,19 @@
 
 In: planes [B, 3, H, W] float32, prepared by the backbone's `input`. Out: descriptors [B, dimensions] of unit
 length. Whitening, the paper's last step, is learnt afterwards from descriptors: `resight whiten` and the transform of
-that name. `save_network` writes one file with weights and design; `count_costs` counts parameters and operations.
+that name. `count_costs` counts parameters and operations.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch.nn import functional
 
 from resight.encode.named_networks import Cost
-from resight.encode.networks import design_header, flops
+from resight.encode.networks import flops
 from resight.encode.networks.cider.backbone import MapBackbone
 from resight.encode.networks.cider.blocks import Pool, make_context, make_enhancement
-from resight.encode.networks.cider.design import KEY, Design
+from resight.encode.networks.cider.design import Design
 from resight.encode.networks.cider.localisation import box_attention, make_localisation
 from resight.encode.regions import Proposals
 
@@ -70,11 +69,6 @@ class CiderNetwork(torch.nn.Module):
             "localisation": self.localisation,
             "pooling": self.pool,
         }
-
-
-def save_network(network: CiderNetwork, path: Path) -> None:
-    """Write weights and design as one .safetensors file."""
-    design_header.save_network(network, network.design, KEY, path)
 
 
 def count_costs(network: CiderNetwork, size: int = 224) -> list[Cost]:

@@ -14,7 +14,8 @@ from support.builders import draw_texture, make_picture  # noqa: E402
 
 from resight.encode import backbones  # noqa: E402
 from resight.encode.networks import checkpoint_loader  # noqa: E402
-from resight.encode.networks.cider.network import count_costs, save_network  # noqa: E402
+from resight.encode.networks.cider.network import count_costs  # noqa: E402
+from resight.encode.networks.design_header import save_network  # noqa: E402
 from resight.errors import MissingWeights, RecipeError, StorageError  # noqa: E402
 
 SMALL = {"backbone": "resnet18", "block": 2, "dimensions": 32}
@@ -22,6 +23,11 @@ SMALL = {"backbone": "resnet18", "block": 2, "dimensions": 32}
 
 def make_small(**settings):
     return cider.make_network(cider.Config(**{**SMALL, **settings}))
+
+
+def save_small(path):
+    network = make_small()
+    save_network(network, network.design, "cider", path)
 
 
 def draw_planes(side: int = 64, count: int = 2):
@@ -104,7 +110,7 @@ def test_boxes_are_pixels_of_the_images():
 def test_a_saved_network_comes_back_whole_and_tells_its_own_design(tmp_path):
     network = make_small(masks=3, enhancement="eca", pooling="max", thresholds=(0.2, 0.4, 0.6))
     network(draw_planes())  # moves the running means of the norms
-    save_network(network, tmp_path / "trained.safetensors")
+    save_network(network, network.design, "cider", tmp_path / "trained.safetensors")
     loaded = cider.make_network(cider.Config(weights=tmp_path / "trained.safetensors"))
     assert loaded.design == network.design
     assert torch.equal(loaded.eval()(draw_planes()), network.eval()(draw_planes()))
@@ -116,13 +122,13 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path, monkeypat
 
     monkeypatch.setattr(checkpoint_loader, "save_file", fill_up)
     with pytest.raises(StorageError, match="cannot save the network") as caught:
-        save_network(make_small(), tmp_path / "network.safetensors")
+        save_small(tmp_path / "network.safetensors")
     assert "No space left" in caught.value.actual and "--resume" in caught.value.fix
     assert not list(tmp_path.iterdir())
 
 
 def test_a_setting_that_contradicts_the_file_is_refused(tmp_path):
-    save_network(make_small(), tmp_path / "trained.safetensors")
+    save_small(tmp_path / "trained.safetensors")
     with pytest.raises(RecipeError, match="another masks") as refused:
         cider.make_network(cider.Config(weights=tmp_path / "trained.safetensors", masks=3))
     assert "masks = 2" in refused.value.expected
@@ -138,7 +144,7 @@ def test_plain_weights_are_read_with_the_design_of_the_settings(tmp_path):
 
 
 def test_pictures_get_attention_and_the_descriptor_as_their_head(tmp_path):
-    save_network(make_small(), tmp_path / "trained.safetensors")
+    save_small(tmp_path / "trained.safetensors")
     backbone = backbones.build("cider", weights=tmp_path / "trained.safetensors", size=96)
     (features,) = backbone.extract([make_picture(draw_texture(np.random.default_rng(0)))])
     assert features.grid == (12, 12) and features.patches.shape == (1, 144, 128)
