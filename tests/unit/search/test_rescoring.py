@@ -3,8 +3,8 @@ import pytest
 
 from resight.errors import RecipeError
 from resight.search import rerankers
-from resight.search.rescoring import blend, rescore
-from resight.types import Ranking
+from resight.search.rescoring import blend, choose_temperature, find_scores, remember_scores, rescore
+from resight.types import Descriptors, Ranking
 
 RANKING = Ranking("q", ("a", "b", "c", "d"), np.array([0.8, 0.6, 0.5, 0.1], np.float32))
 LOCAL = {"a": 0.2, "b": 0.4, "c": 0.9}
@@ -34,6 +34,52 @@ def test_the_temperature_sends_the_local_score_through_the_logistic_function():
     local = np.array([0.2], np.float32)
     assert blend(np.array([0.8], np.float32), local, 0.0, 0.1) == pytest.approx([0.880797])
     assert blend(np.array([0.8], np.float32), local, 0.25, 0.1) == pytest.approx([0.860598])
+
+
+def test_gamma_multiplies_what_a_temperature_divides():
+    # σ(0.5 · 0.2) = 1 / (1 + e^-0.1) = .524979
+    local = np.array([0.2], np.float32)
+    assert blend(np.zeros(1, np.float32), local, 0.0, choose_temperature(0, 0.5)) == pytest.approx([0.524979])
+    assert choose_temperature(0.3, None) == 0.3
+
+
+def test_a_gamma_of_zero_keeps_the_order():
+    found = rescore(RANKING, LOCAL, "late", balance=0.5, temperature=choose_temperature(0, 0.0))
+    assert found.ids == RANKING.ids
+    assert found.scores[:2] == pytest.approx([0.5 * 0.8 + 0.25, 0.5 * 0.6 + 0.25])
+
+
+@pytest.mark.parametrize("name", ["late", "pair_transformer"])
+def test_a_temperature_is_given_once(name: str):
+    with pytest.raises(RecipeError, match="given twice"):
+        rerankers.build(name, temperature=0.5, gamma=0.5)
+    with pytest.raises(RecipeError, match="gamma"):
+        rerankers.build(name, gamma=-1)
+
+
+def make_query(name: str) -> Descriptors:
+    return Descriptors((name,), np.zeros((1, 2), np.float32), np.zeros(1, np.int32))
+
+
+def test_scores_are_computed_once_for_the_latest_query():
+    asked: list[tuple[str, ...]] = []
+
+    def compute(names):
+        asked.append(tuple(names))
+        return {name: float(ord(name)) for name in names if name != "z"}
+
+    one, other = make_query("q"), make_query("q")
+    with remember_scores():
+        assert find_scores("late", one, ("a", "b"), compute) == {"a": 97.0, "b": 98.0}
+        assert find_scores("late", one, ("b", "c"), compute) == {"b": 98.0, "c": 99.0}
+        assert find_scores("late", one, ("c",), compute) == {"c": 99.0}
+        find_scores("ames", one, ("a",), compute)
+        find_scores("late", other, ("a",), compute)
+        assert find_scores("late", other, ("a", "z"), compute) == {"a": 97.0}
+    assert asked == [("a", "b"), ("c",), ("a",), ("a",), ("z",)]
+    find_scores("late", other, ("a",), compute)
+    find_scores("late", other, ("a",), compute)
+    assert asked[5:] == [("a",), ("a",)]  # nothing is remembered outside
 
 
 def test_the_smallest_temperature_overflows_nothing():

@@ -121,4 +121,4 @@ class Detector:
                 actual=str(error),
                 fix="give the file of its authors",
             ) from error
-        return cls(*(np.asarray(part, np.float32) for part in (first, bias, second)), float(last))
+        return cls(first.astype(np.float32), bias.astype(np.float32), second.astype(np.float32), float(last))

@@ -12,6 +12,7 @@ from resight.errors import RecipeError
 from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.rerankers.late import keep_inside
+from resight.search.rescoring import remember_scores
 from resight.types import Choice, Descriptors, Query, Ranking
 
 AXES = np.eye(4, dtype=np.float32)
@@ -107,6 +108,32 @@ def test_a_query_without_tokens_is_refused_with_what_to_add():
     no_boxes = make_query(replace(QUERY.descriptors[1], boxes=None))
     with pytest.raises(RecipeError, match="needs tokens"):
         rerankers.build("late").rerank(no_boxes, RANKING, IndexedShelf())
+
+
+def test_a_branch_of_regions_scores_by_its_best_region():
+    """Patchify's own local score: one vector of the query against the regions of each image."""
+    query = make_query(Descriptors(("q",), AXES[:1], np.zeros(1, np.int32)))  # no boxes: not tokens
+    rows = Descriptors(("a", "b"), np.stack([AXES[1], 0.6 * AXES[0], 0.9 * AXES[0]]), np.array([0, 0, 1], np.int32))
+    ranking = Ranking("q", ("a", "b"), np.array([0.9, 0.8], np.float32))
+    shelf = IndexedShelf(rows)
+    found = rerankers.build("late", kind="fp32", branch=1).rerank(query, ranking, shelf)
+    assert found.ids == ("b", "a")
+    assert found.scores == pytest.approx([0.9, 0.6])
+    assert shelf.asked[0][0] == 1
+    with pytest.raises(RecipeError, match="0 to 1"):
+        rerankers.build("late", branch=2).rerank(query, ranking, shelf)
+
+
+def test_a_grid_of_settings_searches_the_index_once():
+    shelf = IndexedShelf()
+    with remember_scores():
+        few = rerankers.build("late", candidates=2).rerank(QUERY, RANKING, shelf)
+        all_four = rerankers.build("late", candidates=4, balance=0.5).rerank(QUERY, RANKING, shelf)
+        again = rerankers.build("late", candidates=3).rerank(QUERY, RANKING, shelf)
+    assert len(shelf.asked) == 2
+    assert few.signals["b"] == again.signals["b"]
+    assert again.ids == rerankers.build("late", candidates=3).rerank(QUERY, RANKING, IndexedShelf()).ids
+    assert all_four.ids == rerankers.build("late", balance=0.5).rerank(QUERY, RANKING, IndexedShelf()).ids
 
 
 THREE_AXES = np.eye(3, dtype=np.float32)

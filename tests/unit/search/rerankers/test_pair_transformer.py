@@ -74,6 +74,12 @@ def test_balance_and_temperature_blend():
     assert found.scores[found.ids.index("a")] == pytest.approx(0.76123, abs=1e-5)
 
 
+def test_the_blend_of_ames():
+    # a: 0.35 · 0.9 + 0.65 · σ(0.1 · 1) = 0.315 + 0.65 · 0.524979
+    found = ask(Config(balance=0.35, gamma=0.1))
+    assert found.scores[found.ids.index("a")] == pytest.approx(0.656236, abs=1e-5)
+
+
 def test_no_candidates_change_nothing():
     assert ask(Config(candidates=0)).ids == ("a", "b", "c")
 
