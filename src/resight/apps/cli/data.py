@@ -1,5 +1,8 @@
-"""`resight data`: list the data sets, check one on disk, and write its true boxes."""
+"""`resight data`: list the data sets, download one, check it on disk, and write it as a manifest or its true boxes."""
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,13 +10,20 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.cli.options import Json
+from resight.errors import InputError
 
 if TYPE_CHECKING:
     from resight.data.check import DataCheck
+    from resight.data.download import Downloaded, Plan
+    from resight.data.download_catalogue import Entry, Part
     from resight.data.sets import DataSource
 
+MEGABYTE = 10**6
+
 app = typer.Typer(
-    rich_markup_mode=None, help="List data sets, check one on disk, and write its true boxes.", no_args_is_help=True
+    rich_markup_mode=None,
+    help="List data sets, download one, check it on disk, and write it as a manifest.",
+    no_args_is_help=True,
 )
 
 Name = Annotated[str, typer.Argument(help="A data set by name; or folder, or manifest.")]
@@ -33,6 +43,55 @@ def list_data(json: Json = False) -> None:
     if json:
         return terminal.print_json(found)
     terminal.print_table("Data sets", ("name", "about"), [[entry["name"], entry["about"]] for entry in found])
+    return None
+
+
+@app.command("get")
+def get_data(
+    name: Name,
+    root: Annotated[Path | None, typer.Argument(help="The folder to download to.", show_default=False)] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="PART", help="Only this part (see --list); PART:0-9 takes some of its archives."
+        ),
+    ] = None,
+    list_parts: Annotated[bool, typer.Option("--list", help="Show the parts, and download nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the download.")] = False,
+    catalogue: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own list of downloads, e.g. of a mirror (TOML).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Download and unpack a data set. Run it again to continue after a stop."""
+    from resight.data.download import check_plan, list_manual, make_plan, run_plan
+    from resight.data.download_catalogue import find_entry
+
+    entry = find_entry(name, catalogue)
+    if list_parts:
+        return _list_parts(name, entry, json)
+    if root is None:
+        raise InputError("no folder to download to", expected=f"resight data get {name} ROOT", actual="no ROOT")
+    plan = make_plan(name, root, entry, only or ())
+    done: list[Downloaded] = []
+    if plan.missing:
+        _print_plan(plan)
+        check_plan(plan)
+        _confirm(plan, yes)
+        with _byte_progress() as progress:
+            for result in run_plan(plan, lambda step: progress(step.file.name)):
+                done.append(result)
+                _print_downloaded(result)
+    manual = list_manual(entry, str(root))
+    if json:
+        return terminal.print_json(
+            {"name": name, "root": root, "files": done, "licence": entry.licence, "manual": manual}
+        )
+    print(f"{name} is in {root}" if done else f"{name} was in {root} already")
+    for step in manual:
+        print(f"to do by hand: {step}")
+    for settings in entry.check:
+        print(f"check it with: resight data check {name} {root}{f' --set {settings}' if settings else ''}")
     return None
 
 
@@ -107,6 +166,93 @@ def _build(name: str, settings: list[str] | None) -> "DataSource":
     return build_set(name, tuple(settings or ()))
 
 
+def _list_parts(name: str, entry: "Entry", json: bool) -> None:
+    if json:
+        parts = [
+            {"name": part.name, "about": part.about, "files": part.count, "bytes": part.bytes}
+            | {"unknown_sizes": part.unknown, "optional": part.optional, "manual": part.manual}
+            for part in entry.parts
+        ]
+        facts = {"title": entry.title, "source": entry.source, "licence": entry.licence, "layout": entry.layout}
+        return terminal.print_json({"name": name, **facts, "manual": entry.manual, "parts": parts})
+    rows = [
+        [part.name, str(part.count or "–"), _format_total(part), _name_status(part.optional, part.manual), part.about]
+        for part in entry.parts
+    ]
+    if rows:
+        terminal.print_table(entry.title, ("part", "files", "size", "", "about"), rows, right=(1, 2))
+    else:
+        print(f"{entry.title}: {entry.reason}")
+    for step in entry.manual:
+        print(f"to do by hand: {step}")
+    print(f"source: {entry.source}\nlicence: {entry.licence}")
+    return None
+
+
+def _name_status(optional: bool, manual: tuple[str, ...]) -> str:
+    return "by hand" if manual else "only with --only" if optional else ""
+
+
+def _print_plan(plan: "Plan") -> None:
+    """On stderr, as is the question that follows it, so that a pipe gets only the answer."""
+    print(
+        f"{plan.entry.title}: {len(plan.missing):,} files to {plan.root}, size {_format_total(plan)}", file=sys.stderr
+    )
+    for step in plan.missing[: terminal.SHOWN]:
+        kind = (step.file.checksum or step.file.checksums).partition(":")[0]
+        checked = f"{kind} checksum" if kind else "no checksum known"
+        print(f"  {_format_bytes(step.bytes):>8}  {step.file.url} ({checked})", file=sys.stderr)
+    if len(plan.missing) > terminal.SHOWN:
+        print(f"  … and {len(plan.missing) - terminal.SHOWN:,} more", file=sys.stderr)
+    if len(plan.missing) < len(plan.steps):
+        print(f"{len(plan.steps) - len(plan.missing):,} files are there already", file=sys.stderr)
+    print(f"source: {plan.entry.source}\nlicence: {plan.entry.licence}", file=sys.stderr)
+    print(f"disk space: {_format_bytes(plan.disk_bytes)} while unpacking", file=sys.stderr)
+
+
+def _confirm(plan: "Plan", yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(
+            "the download is not confirmed",
+            expected="a terminal, or --yes",
+            actual="no terminal",
+            fix="read the licence above, and add --yes if you accept it",
+        )
+    typer.confirm(f"Download these {len(plan.missing):,} files (size {_format_total(plan)})?", abort=True, err=True)
+
+
+def _format_total(files: "Plan | Part") -> str:
+    """Of 2 files, of which one has a known size: 1.9 GB + 1 unknown."""
+    unknown = [f"{files.unknown:,} unknown"] if files.unknown else []
+    return " + ".join([*([_format_bytes(files.bytes)] if files.bytes else []), *unknown]) or "–"
+
+
+def _print_downloaded(result: "Downloaded") -> None:
+    checked = f"{result.checksum.partition(':')[0]} checksum right" if result.checksum else "no checksum known"
+    files = f"{result.files:,} files in" if result.files > 1 else "to"
+    print(
+        f"{result.part}: {result.url}, {_format_bytes(result.bytes)}, {checked}; {files} {result.to}", file=sys.stderr
+    )
+
+
+@contextmanager
+def _byte_progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """A progress bar in megabytes, for one file after the other."""
+    with terminal.progress("downloading") as bar:
+
+        def start(label: str) -> Callable[[int, int], None]:
+            bar.restart(f"{label}, MB")
+            return lambda done, total: bar(done // MEGABYTE, max(total // MEGABYTE, 1))
+
+        yield start
+
+
+def _format_bytes(count: int | None) -> str:
+    return "size ?" if count is None else terminal.format_bytes(count)
+
+
 def _print_check(name: str, found: "DataCheck") -> None:
     print(f"{name}: {found.database:,} database images")
     print(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
@@ -129,7 +275,7 @@ def _print_check(name: str, found: "DataCheck") -> None:
         verdict = "as published" if fact.ok else f"NOT as published: {_format(fact.published)}"
         print(f"{fact.name} {'no such file' if fact.found is None else _format(fact.found)}, {verdict}")
     if found.published and not found.ok:
-        print(f"download these yourself ({found.published.licence}):")
+        print(f"download these yourself ({found.published.licence}), or see `resight data get {name} --list`:")
         for download in found.published.downloads:
             print(f"  {download}")
     if images_ok:
