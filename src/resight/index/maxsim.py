@@ -256,6 +256,12 @@ class MaxSimSearcher:
         return sum(packed.bytes_per_image for packed in passes)
 
     @property
+    def bytes_per_token(self) -> float:
+        """The same per token, without error bounds and offsets, which belong to images."""
+        passes = [packed for packed, _ in self._cascade.passes] if self._cascade else [self._packed]
+        return sum(packed.bytes_per_token for packed in passes)
+
+    @property
     def approximation(self) -> str:
         """The method of `approximate`, for messages."""
         return "a cascade" if self._cascade else f"{self._packed.kind} codes alone"

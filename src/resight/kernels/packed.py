@@ -23,7 +23,7 @@ from resight.kernels.allocation import in_folder, in_memory
 from resight.kernels.codec import Codes, fill_from, find_kind
 from resight.kernels.exact_topk import Certificate, best_rows, certify_all, prove
 from resight.kernels.fp32 import keep_as_given
-from resight.kernels.pack_files import load_codes, save
+from resight.kernels.pack_files import PER_IMAGE, load_codes, save
 from resight.kernels.validation import validate_query, validate_rows, validate_tokens
 from resight.types import FloatArray
 
@@ -127,6 +127,13 @@ class Packed:
         """Bytes of codes and error bounds per image, without the kept tokens and the arrays that all images share."""
         own = sum(array.nbytes for name, array in self.codes.arrays().items() if name not in SHARED)
         return (own + self.codes.offsets.nbytes) / max(len(self), 1)
+
+    @property
+    def bytes_per_token(self) -> float:
+        """Bytes of codes per token, as papers count them: without what is stored once per image or per pack."""
+        whole = (*SHARED, *PER_IMAGE, "bounds")
+        own = sum(array.nbytes for name, array in self.codes.arrays().items() if name not in whole)
+        return own / max(int(self.codes.offsets[-1]), 1)
 
     def __len__(self) -> int:
         return len(self.codes.offsets) - 1

@@ -59,6 +59,23 @@ def test_scores_are_close_and_their_bounds_hold(settings: dict[str, Any], error:
         assert (wrong <= packed.errors(query)).all()
 
 
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({"kind": "fp32"}, 1536),
+        ({"kind": "fp16"}, 768),
+        ({"kind": "int8", "plain": True}, 388),
+        ({"kind": "int8"}, 392),
+        ({"kind": "pq", "m": 96, "bits": 8, "sample": 300, "rounds": 1}, 96),
+        ({"kind": "pq", "m": 48, "bits": 8, "sample": 300, "rounds": 1}, 48),
+    ],
+    ids=str,
+)
+def test_bytes_per_token_are_those_of_the_paper(settings: dict[str, Any], size: int) -> None:
+    tokens, offsets = make_images(20, 32, 384)  # CraterBench-R, table 12
+    assert kernels.pack(tokens, offsets, **settings).bytes_per_token == size
+
+
 def test_a_plain_code_is_one_step_and_integers_up_to_127() -> None:
     tokens = np.array([[0.5, -1.0, 0.25, 0.0], [2.0, 1.0, -0.5, 0.1]], np.float32)
     arrays = kernels.pack(tokens, [0, 1, 2], plain=True).codes.arrays()
