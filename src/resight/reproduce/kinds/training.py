@@ -212,8 +212,9 @@ def _find_evaluation(on: str, run: Run) -> dict[str, Any]:
     data = dict(EVALUATIONS[on.removesuffix(MILLION)])
     if not on.endswith(MILLION):
         return data
-    below = run.root(data["name"]) / DISTRACTORS
-    folder = run.root(DISTRACTORS) if DISTRACTORS in run.data.named or not below.exists() else below
+    folder = None if DISTRACTORS in run.data.named else run.root(data["name"]) / DISTRACTORS
+    if folder is None or not folder.exists():
+        folder = run.root(DISTRACTORS)
     return {**data, "distractors": str(folder.absolute())}
 
 
