@@ -16,6 +16,7 @@ from resight.reproduce.run import Cell, DataFolders, Measured, NotRun, Run
 
 ENCODER = {"name": "efficientnet_lite", "variant": "lite0", "block": 10, "size": 64}
 POOLED = {"name": "pooled", "pooling": "mean"}
+GRID = {"rerankers.0.candidates": [0, 3], "rerankers.0.balance": [0.0, 1.0], "rerankers.0.gamma": [0.0, 0.5]}
 
 
 class SameProcess(Run):
@@ -111,8 +112,9 @@ def test_a_detector_that_is_missing_costs_its_own_row(root: Path, tmp_path: Path
 
 
 def test_bins_and_light(root: Path, tmp_path: Path) -> None:
-    rows = ("size, smallest fifth", "centre, farthest fifth", "L × 0.2")
-    _, cells = measure("figure_s1", root, tmp_path, *rows)
+    rows = ("size, smallest fifth", "centre, second", "L × 0.2")
+    _, cells = measure("figure_s1", root, tmp_path, *rows, "centre, farthest fifth")
+    assert cells["centre, farthest fifth", "CLIP local mAP"] == NotRun("the positives fill 4 bins")  # there are four
     for row in rows:
         local, whole = (cells[row, f"CLIP {part} mAP"] for part in ("local", "global"))
         gain = cells[row, "CLIP mAP, local − global"]
@@ -123,8 +125,7 @@ def test_bins_and_light(root: Path, tmp_path: Path) -> None:
 
 def test_the_grid_of_rerankers(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # without ames.pt
-    grid = {"rerankers.0.candidates": [0, 3], "rerankers.0.balance": [0.0, 1.0], "rerankers.0.gamma": [0.0, 0.5]}
-    _, cells = measure("reranking_grid", root, tmp_path, "", grid=grid)
+    _, cells = measure("reranking_grid", root, tmp_path, "", grid=GRID)
     plain = cells["SigLIP, whole image", "ILIAS mAP"]
     assert isinstance(plain, Measured)
     for row in ("ILIAS baseline", "Patchify"):
@@ -133,4 +134,35 @@ def test_the_grid_of_rerankers(root: Path, tmp_path: Path, monkeypatch: pytest.M
     # λ = 1 is a point of the grid and leaves the order of the whole image.
     assert cells["Patchify", "ILIAS mAP"].value >= plain.value
     ames = cells["AMES", "ILIAS mAP"]
-    assert isinstance(ames, NotRun) and "ames" in ames.reason
+    assert isinstance(ames, NotRun) and "no detector of AMES" in ames.reason
+
+
+def test_ames_at_random_weights(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_ames(tmp_path, dimensions=112)
+    _, cells = measure("reranking_grid", root, tmp_path, "AMES", grid=GRID)
+    assert all(isinstance(cell, Measured) for cell in cells.values())
+
+
+def write_ames(folder: Path, dimensions: int, width: int = 8, inner: int = 16) -> None:
+    """A binary network of one layer, and a detector, in the published layout."""
+    torch = pytest.importorskip("torch")
+    layer = "decoder.layers.0."
+    shapes: dict[str, tuple[int, ...]] = {"mtc_token": (width,), "remap_local.0.W": (dimensions, width)}
+    linear = {"remap_local.1": (width, width), "classifier": (1, width)}
+    linear |= {f"{layer}linear1": (inner, width), f"{layer}linear2": (width, inner)}
+    for block in ("self_attn", "cross_attn"):
+        shapes |= {f"{layer}{block}.in_proj_weight": (3 * width, width), f"{layer}{block}.in_proj_bias": (3 * width,)}
+        linear[f"{layer}{block}.out_proj"] = (width, width)
+    for name in ("remap_local.2", *(f"{layer}norm{number}" for number in (1, 2, 3))):
+        shapes |= {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+    for name, shape in linear.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    generator = torch.Generator().manual_seed(0)
+    state = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    torch.save({"state": state}, folder / "ames.pt")
+    found = {f"bn.{name}": torch.ones(dimensions) for name in ("weight", "bias", "running_mean", "running_var")}
+    found |= {"conv1.weight": torch.randn(dimensions, dimensions, 1, 1, generator=generator)}
+    found |= {"conv1.bias": torch.zeros(dimensions), "conv2.bias": torch.zeros(1)}
+    found |= {"conv2.weight": torch.randn(1, dimensions, 1, 1, generator=generator)}
+    torch.save({"state": found}, folder / "ames_detector.pt")

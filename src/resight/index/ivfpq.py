@@ -148,10 +148,9 @@ class Ivfpq:
             raise damaged_index(folder, f"{len(rows)} rows", f"{len(finder)} coded{stored}")
         refine = 0 if kept is None else self._config.refine
         in_memory = (folder / "lists.faiss").stat().st_size + rows.offsets.nbytes + pretransform.nbytes
-        stored = 0 if kept is None else kept.nbytes
-        return IvfpqSearcher(
-            rows, finder, layout, self._config.match, refine, in_memory, in_memory + stored, measure_folder(folder)
-        )
+        read = in_memory + (0 if kept is None else kept.nbytes)
+        on_disk = measure_folder(folder)
+        return IvfpqSearcher(rows, finder, layout, self._config.match, refine, in_memory, read, on_disk)
 
 
 class IvfpqSearcher:

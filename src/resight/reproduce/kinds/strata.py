@@ -100,12 +100,14 @@ def average(values: Values | NotRun) -> Cell:
 
 def subtract(first: Values | NotRun, second: Values | NotRun, says: str = "") -> Cell:
     """The mean difference over the queries that both have; `says` is the sign that the text states."""
-    if isinstance(first, NotRun) or isinstance(second, NotRun):
-        return first if isinstance(first, NotRun) else second
+    for side in (first, second):
+        if isinstance(side, NotRun):
+            return side
+    assert not isinstance(first, NotRun) and not isinstance(second, NotRun)
     both = [name for name in first if name in second and not math.isnan(first[name] + second[name])]
     if not both:
         return NotRun("no query has a positive here")
-    one, two = ([side[name] for name in both] for side in (first, second))
+    one, two = [first[name] for name in both], [second[name] for name in both]
     low, high = paired_interval(one, two, np.random.default_rng(SEED))
     difference = float(np.mean(one) - np.mean(two))
     note = ""
@@ -170,10 +172,7 @@ def _measure_lights(rows: Sequence[PaperRow], members: Sequence[_Member], run: R
         answer = _isolate(run, LIGHT, members[0].made, recipes=[member.recipe for member in members], factor=factor)
         for number, member in enumerate(members):
             for column in member.columns:
-                part = {"reason": answer.reason} if isinstance(answer, NotRun) else answer["rows"][number]
-                found[row.name, column.name] = (
-                    NotRun(part["reason"]) if "reason" in part else _take(part["values"], column.metric)
-                )
+                found[row.name, column.name] = _read_light(answer, number, column)
     return found
 
 
@@ -194,6 +193,13 @@ def _read_bin(answer: dict[str, Any] | NotRun, row: PaperRow, column: Column) ->
     if not 1 <= number <= len(bins):
         return NotRun(f"the positives fill {len(bins)} bins")
     return _take(bins[number - 1]["values"], column.metric)
+
+
+def _read_light(answer: dict[str, Any] | NotRun, number: int, column: Column) -> Values | NotRun:
+    if isinstance(answer, NotRun):
+        return answer
+    part = answer["rows"][number]
+    return NotRun(part["reason"]) if "reason" in part else _take(part["values"], column.metric)
 
 
 def _take(values: Mapping[str, Mapping[str, float]], metric: str) -> Values:
