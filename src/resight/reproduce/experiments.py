@@ -88,7 +88,7 @@ def try_recipe(
         try:
             apply(made, override)
         except RecipeError as error:
-            return made, error
+            return {**made, "refused": override}, error  # another recipe than the one that lacks the override
     return made, None
 
 

@@ -21,6 +21,7 @@ STATEMENT = "statement"
 DASH = "–"
 DIGITS = {"fraction": 3, "percent": 1, "": 2}  # where the paper prints no figure
 DOUBT = "?"
+NAMED = 3  # cells that a note names
 
 
 @dataclass(frozen=True)
@@ -113,19 +114,30 @@ class Reproduction:
             if self.like:
                 legend = "±: half our 95 % interval"
             notes += [f"{legend}; {DASH}: no figure", explain_rule(self.table)]
-        for row in self.rows:
-            for column, published in zip(self.table.columns, row.published, strict=True):
-                if published.doubt:
-                    notes.append(f"{DOUBT} {row.name}, {column.name}: {published.doubt}")
-            verdict = self.verdicts.get(row.name)
-            if verdict and verdict.detail and verdict.word != "not run":
-                notes.append(f"{row.name}, {verdict.word}: {verdict.detail}")
-        chosen = [
-            f"{row}, {column}: {cell.note}"
-            for (row, column), cell in self.cells.items()
-            if isinstance(cell, Measured) and cell.note
+        doubts = {
+            (row.name, column.name): f"{DOUBT} {published.doubt}"
+            for row in self.rows
+            for column, published in zip(self.table.columns, row.published, strict=True)
+            if published.doubt
+        }
+        measured = {cell: part.note for cell, part in self.cells.items() if isinstance(part, Measured) and part.note}
+        details = [
+            f"{name}, {verdict.word}: {verdict.detail}"
+            for name, verdict in self.verdicts.items()
+            if verdict.detail and verdict.word != "not run"
         ]
-        return [*notes, *chosen]
+        return [*notes, *_gather(doubts), *details, *_gather(measured)]
+
+
+def _gather(notes: Mapping[tuple[str, str], str]) -> list[str]:
+    """Notes of cells, each text once, with the first of its cells."""
+    cells: dict[str, list[str]] = {}
+    for (row, column), text in notes.items():
+        cells.setdefault(text, []).append(f"{row}, {column}")
+    return [
+        f"{text}: {'; '.join(names[:NAMED])}{f' and {len(names) - NAMED} more' if len(names) > NAMED else ''}"
+        for text, names in cells.items()
+    ]
 
 
 class _Part:

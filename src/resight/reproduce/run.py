@@ -125,25 +125,30 @@ class Run:
         A function reports its progress by `resight.reproduce.worker.report`. An answer that is remembered is returned
         without running the function; with `remember=False` this is left to the caller (`recall`, `remember`).
         """
-        known = self.recall(function, arguments) if remember else None
+        key = self.make_key(function, arguments)  # before it runs: of the files as they are now
+        known = self.recall(key) if remember else None
         if known is not None:
             return known
-        answer = _run_child(function, arguments, self._path(function, arguments), self.report)
+        answer = _run_child(function, arguments, self._path(key), self.report)
         if remember and not isinstance(answer, NotRun):
-            self.remember(function, arguments, answer)
+            self.remember(key, answer)
         return answer
 
-    def recall(self, function: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer of an earlier run; None if there is none, or if files have changed."""
-        return _read(self._path(function, arguments))
+    def make_key(self, function: str, arguments: Mapping[str, Any]) -> str:
+        """What an answer is remembered by."""
+        return make_key(function, arguments, self.folder)
 
-    def remember(self, function: str, arguments: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        path = self._path(function, arguments)
+    def recall(self, key: str) -> dict[str, Any] | None:
+        """The answer of an earlier run; None if there is none, or if files have changed."""
+        return _read(self._path(key))
+
+    def remember(self, key: str, answer: Mapping[str, Any]) -> None:
+        path = self._path(key)
         with write_atomic(path, f"cannot keep answers in {self.folder}", "choose another folder with --out") as new:
             new.write_text(json.dumps(answer), encoding="utf-8")
 
-    def _path(self, function: str, arguments: Mapping[str, Any]) -> Path:
-        return self.folder / f"{make_key(function, arguments, self.folder)}.json"
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
 
 
 def make_key(function: str, arguments: Mapping[str, Any], folder: Path) -> str:

@@ -101,9 +101,9 @@ def find_facts(facts: Mapping[str, float], images: int) -> dict[str, float]:
 
 def count_complexity(encoders: Sequence[Any], fact: str) -> dict[str, Any]:
     """The sum over several encoders."""
-    from resight.reproduce.kinds import complexity
+    from resight.reproduce.kinds.complexity import count_gflops, count_parameters  # imports torch
 
-    count = complexity.count_parameters if fact == "params" else complexity.count_gflops
+    count = count_parameters if fact == "params" else count_gflops
     return {"value": sum(count(read_choice(encoder, "encoder")) for encoder in encoders)}
 
 

@@ -44,6 +44,15 @@ class Outcome:
     facts: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class Question:
+    """An experiment to run."""
+
+    experiment: Experiment
+    root: str  # folder of its data set
+    key: str  # what its answer is remembered by
+
+
 def check(table: PaperTable) -> None:
     """Refuse unknown settings and metrics, and cells without a valid recipe."""
     from resight.evaluate.judge_query import judge_all
@@ -95,38 +104,39 @@ def measure_experiments(experiments: Sequence[Experiment], run: Run) -> dict[str
     found: dict[str, Outcome | NotRun] = {
         each.key: NotRun(worker.describe(each.problem)) for each in experiments if each.problem
     }
-    left: list[tuple[Experiment, dict[str, Any]]] = []
+    left: list[Question] = []
     for each in experiments:
         if each.recipe is None:
             continue
         try:
-            question = {"recipes": [dict(each.table)], "root": str(find_root(each, run))}
+            root = str(find_root(each, run))
         except InputError as error:
             found[each.key] = NotRun(worker.describe(error))
             continue
-        known = run.recall(MEASURE, question)
+        question = Question(each, root, run.make_key(MEASURE, {"recipes": [dict(each.table)], "root": root}))
+        known = run.recall(question.key)
         if known is None:
-            left.append((each, question))
+            left.append(question)
         else:
             found[each.key] = read_outcome(known)
     groups = group(left)
     for number, members in enumerate(groups, start=1):
         run.report(f"group {number} of {len(groups)}: {_name(members)}")
-        data = run.isolate(LOAD, {"data": members[0][0].table["data"], "root": members[0][1]["root"]})
+        data = run.isolate(LOAD, {"data": members[0].experiment.table["data"], "root": members[0].root})
         if isinstance(data, NotRun):
-            found |= dict.fromkeys([each.key for each, _ in members], data)
+            found |= dict.fromkeys([each.experiment.key for each in members], data)
         else:
             found |= _measure_halves(members, run)
     return found
 
 
-def group(experiments: Sequence[tuple[Experiment, dict[str, Any]]]) -> list[list[tuple[Experiment, dict[str, Any]]]]:
+def group(questions: Sequence[Question]) -> list[list[Question]]:
     """Experiments with the same data and encoders, up to GROUP of them together."""
-    alike: dict[str, list[tuple[Experiment, dict[str, Any]]]] = {}
-    for each, question in experiments:
-        encoders = sorted({json.dumps(branch.get("encoder"), sort_keys=True) for branch in each.table["branches"]})
-        shared = json.dumps([each.table.get("data"), question["root"], encoders], sort_keys=True)
-        alike.setdefault(shared, []).append((each, question))
+    alike: dict[str, list[Question]] = {}
+    for each in questions:
+        table = each.experiment.table
+        encoders = sorted({json.dumps(branch.get("encoder"), sort_keys=True) for branch in table["branches"]})
+        alike.setdefault(json.dumps([table.get("data"), each.root, encoders], sort_keys=True), []).append(each)
     return [members[first : first + GROUP] for members in alike.values() for first in range(0, len(members), GROUP)]
 
 
@@ -139,29 +149,29 @@ def find_root(experiment: Experiment, run: Run) -> Path:
     return run.root(which if which in run.data.named else data.name)
 
 
-def _measure_halves(members: Sequence[tuple[Experiment, dict[str, Any]]], run: Run) -> dict[str, Outcome | NotRun]:
+def _measure_halves(members: Sequence[Question], run: Run) -> dict[str, Outcome | NotRun]:
     """Experiments that share their data and encoders: together, or in two halves if the process dies."""
     arguments = {
-        "recipes": [dict(each.table) for each, _ in members],
-        "root": members[0][1]["root"],
+        "recipes": [dict(each.experiment.table) for each in members],
+        "root": members[0].root,
         "cache": str(run.cache_folder) if run.cache_folder else None,
         "cache_bytes": run.cache_bytes,
     }
     answer = run.isolate(MEASURE, arguments, remember=False)
     if isinstance(answer, NotRun):
         if len(members) == 1:
-            return {members[0][0].key: answer}
+            return {members[0].experiment.key: answer}
         run.report(f"{_name(members)}: {answer.reason}; trying fewer at a time")
         half = len(members) // 2
         return _measure_halves(members[:half], run) | _measure_halves(members[half:], run)
     found: dict[str, Outcome | NotRun] = {}
-    for (each, question), row in zip(members, answer["rows"], strict=True):
+    for each, row in zip(members, answer["rows"], strict=True):
         if "reason" in row:
-            found[each.key] = NotRun(row["reason"])
+            found[each.experiment.key] = NotRun(row["reason"])
         else:
             single = {"queries": answer["queries"], "rows": [row]}
-            run.remember(MEASURE, question, single)
-            found[each.key] = read_outcome(single)
+            run.remember(each.key, single)
+            found[each.experiment.key] = read_outcome(single)
     return found
 
 
@@ -223,8 +233,8 @@ def _count(table: PaperTable, row: PaperRow, column: Column, run: Run) -> Cell:
     return answer if isinstance(answer, NotRun) else Measured(float(answer["value"]))
 
 
-def _name(members: Sequence[tuple[Experiment, dict[str, Any]]]) -> str:
-    row, column = members[0][0].cells[0]
+def _name(members: Sequence[Question]) -> str:
+    row, column = members[0].experiment.cells[0]
     return f"{row}, {column}" + (f" and {len(members) - 1} more" if len(members) > 1 else "")
 
 
