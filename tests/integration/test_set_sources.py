@@ -65,6 +65,12 @@ def test_a_source_that_cannot_be_used_is_refused_before_a_collection_is_made(
     assert not Path("c.resight").exists()
 
 
+def test_an_audit_suggests_the_name_of_a_data_set(tmp_path: Path) -> None:
+    ran = run("audit", "gldv3:train", tmp_path, "--out", tmp_path / "leaks", *SIFT)
+    assert ran.code == 2 and "did you mean 'gldv2'" in ran.err
+    assert not (tmp_path / "leaks").exists()
+
+
 def test_a_folder_with_a_colon_in_its_name_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in ("gldv2:mine", "trip 10:30"):

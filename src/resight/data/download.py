@@ -130,7 +130,7 @@ def run_plan(
 
 def list_manual(entry: Entry, root: str) -> list[str]:
     """The steps that people must take themselves, for the whole data set and its parts."""
-    found = [step for part in (entry, *entry.parts) for step in part.manual]
+    found = [*entry.manual, *(step for part in entry.parts for step in part.manual)]
     return [step.replace("ROOT", root) for step in found]
 
 

@@ -57,6 +57,8 @@ class RemoteFile:
             raise _refuse(f"{self.url} goes to {self.to!r}", "a path below ROOT")
         if self.unpack and not self.to.endswith("/"):
             raise _refuse(f"{self.url} is unpacked to {self.to!r}", "a folder, with a slash at its end")
+        if self.name in ("", ".."):
+            raise _refuse(f"{self.url} ends without a name", "the address of a file")
         for text, start in ((self.checksum, ""), (self.checksums, "http")):
             if text and not any(text.startswith(kind + start) for kind in KINDS):
                 raise _refuse(f"{self.url} has the checksum {text!r}", "md5:… or sha256:…")

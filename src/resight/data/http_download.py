@@ -170,6 +170,7 @@ def _attempt(url: str, part: Path, note: Path, progress: Progress, patience: Pat
             raise _Broken("the server has no such range")
         start, total = _agree(answer, start, part, note)
         _check_page(url, answer.headers.get("Content-Type", ""), b"")
+        _check_encoding(url, answer.headers.get("Content-Encoding", ""))
         if total is not None:
             check_space(part.parent, total - start, url)
         try:
@@ -204,6 +205,7 @@ def _copy(url: str, answer: Any, file: BinaryIO, done: int, total: int | None, p
                 file.truncate(0)
                 raise
         file.write(some)
+        file.flush()  # so that a killed process loses nothing
         done += len(some)
         progress(done, total or done)
 
@@ -227,6 +229,17 @@ def _check_page(url: str, kind: str, start: bytes) -> None:
             expected="the file itself",
             actual=kind or "a text that begins as HTML",
             fix="open the address in a browser: the file may have moved, or needs an account",
+        )
+
+
+def _check_encoding(url: str, encoding: str) -> None:
+    """Refuse a body that was packed on its way, against the request; some servers say so of every .gz file."""
+    if encoding not in ("", "identity") and not urlsplit(url).path.endswith((".gz", ".tgz")):
+        raise InputError(
+            f"the server packs {url} on the way",
+            expected="the file as it is",
+            actual=f"Content-Encoding: {encoding}",
+            fix="download it with a browser",
         )
 
 

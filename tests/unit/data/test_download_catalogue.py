@@ -150,6 +150,8 @@ GOOD = '[mine]\ntitle = "t"\nsource = "s"\nlicence = "l"\nlayout = []\n[[mine.pa
         ('url = "http://h/a", to = "../a"', "below ROOT"),
         ('url = "http://h/a", to = "/a"', "below ROOT"),
         ('url = "http://h/a", to = ""', "below ROOT"),
+        ('url = "http://h/a/..", to = "a/"', "without a name"),
+        ('url = "http://h/", to = "a/"', "without a name"),
         ('url = "http://h/a", to = "a", unpack = true', "a folder"),
         ('url = "http://h/a", to = "a", checksum = "crc:1"', "md5"),
         ('url = "http://h/a", to = "a", checksums = "md5:ftp://x"', "md5"),

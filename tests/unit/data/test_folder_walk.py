@@ -178,3 +178,12 @@ def test_a_single_image_is_a_root(tmp_path):
 def test_a_missing_root_is_refused_before_the_first_image_is_asked_for(tmp_path):
     with pytest.raises(InputError, match="no image or folder"):
         walk(tmp_path / "nowhere")
+
+
+def test_remote_images_without_an_ending_are_found_by_their_first_bytes():
+    files = pytest.importorskip("fsspec").filesystem("memory")
+    for name, content in (("a", STARTS["jpg"]), ("b.jpg", b"x"), ("LICENSE", b"text"), ("list.txt", b"a")):
+        files.pipe_file(f"/walked/{name}", content)
+    left_out = []
+    assert [item.id for item in walk(Path("memory://walked"), left_out.append)] == ["a", "b.jpg"]
+    assert [path.name for path in left_out] == ["LICENSE", "list.txt"]

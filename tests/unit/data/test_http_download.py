@@ -179,6 +179,15 @@ def test_a_web_page_instead_of_the_file_is_refused(server: Server, tmp_path: Pat
     fetch(f"{server.url}/a.bin", tmp_path / "a.bin", SHA, patience=QUICK)
 
 
+@pytest.mark.parametrize(("name", "code"), [("a.csv", "gzip"), ("a.json", "br")])
+def test_a_body_that_is_packed_on_the_way_is_refused(server: Server, tmp_path: Path, name: str, code: str) -> None:
+    server.files[f"/{name}"] = Served(DATA, headers={"Content-Encoding": code})
+    with pytest.raises(InputError, match="on the way"):
+        fetch(f"{server.url}/{name}", tmp_path / name, patience=QUICK)
+    server.files["/a.tgz"] = Served(DATA, headers={"Content-Encoding": "x-gzip"})  # as Apache names every such file
+    fetch(f"{server.url}/a.tgz", tmp_path / "a.tgz", SHA, patience=QUICK)
+
+
 def test_redirects_are_followed_over_http_alone(server: Server, tmp_path: Path) -> None:
     server.files["/moved.bin"] = Served(b"", redirect=f"{server.url}/a.bin")
     fetch(f"{server.url}/moved.bin", tmp_path / "a.bin", SHA, patience=QUICK)

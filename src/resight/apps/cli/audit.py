@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, open_cache
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, check_source, open_cache
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def audit(
     from resight.audit.leaks.sources import is_collection, open_source
     from resight.collection import open_collection
 
+    for source in sources:
+        check_source(source)
     rules = Rules(k, least, _read_texts(texts), every_class, class_attribute, name_attribute)
     given = read_votes(votes) if votes else []
     features = open_cache(cache, cache_size)
