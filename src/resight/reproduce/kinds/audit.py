@@ -2,10 +2,12 @@
 
 In: a PaperTable. Out: a Measured per cell, a count. Rows have one of two further keys, or name a class:
 
-    counts    an evaluation set of the audit in `--set audit=FOLDER`, "text" or "total": what it shares and what goes
+    counts    an evaluation set of an audit, "text" or "total": what it shares and what goes
     source    a data set with labels: its images and classes, counted by its loader
     neither   the row's name is a class of Google Landmarks v2: its images that go, by the audit or by train_clean.csv
 
+The user gives one audit of all evaluation sets by `--set audit=FOLDER`, where images have the attribute `set`, or one
+per set by `--set audit.roxford5k=FOLDER --set audit.rparis6k=FOLDER`; a class that several remove goes once.
 Metrics: images, touched (evaluation images with a confirmed match), share (of them), classes, removed (images).
 """
 
@@ -25,13 +27,16 @@ from resight.reproduce.run import Cell, Measured, NotRun, Run
 
 METRICS = ("images", "touched", "share", "classes", "removed")
 COUNTS, SOURCE = "counts", "source"
-AUDIT = "audit="  # of --set
+AUDIT = "audit"  # of --set
+ALL = ""  # an audit of all evaluation sets
+NOT_SETS = ("text", "total")  # rows of an audit that are no evaluation sets
 REPORT = "audit.json"
 CLEAN = {"name": "gldv2", "which": "clean"}
 COUNT = "resight.reproduce.kinds.audit:count_labels"
 NO_AUDIT = (
-    "no audit: run `resight audit gldv2:ROOT revisited:ROOT --out FOLDER`, vote on its pairs by "
-    "`resight review FOLDER`, run it again, then add --set audit=FOLDER"
+    "no audit: run `resight audit gldv2:ROOT revisited,which=roxford5k:ROOT --out FOLDER`, vote on its pairs by "
+    "`resight review FOLDER`, run it again, do the same for rparis6k, then add --set audit.roxford5k=FOLDER "
+    "--set audit.rparis6k=FOLDER"
 )
 
 
@@ -79,15 +84,14 @@ def count_labels(data: Mapping[str, Any], root: str, labels: Sequence[str]) -> d
 
 def _count(row: PaperRow, labels: Sequence[str], run: Run) -> dict[str, float] | NotRun:
     """The counts of a row, by metric."""
-    folder = next((text.removeprefix(AUDIT) for text in reversed(run.overrides) if text.startswith(AUDIT)), "")
     try:
+        audits = _read_audits(run.overrides)
         if SOURCE in row.settings:
             return _count_source(row.settings[SOURCE], (), run)
         if COUNTS in row.settings:
-            return _read_set(_read_audit(folder), str(row.settings[COUNTS])) if folder else NotRun(NO_AUDIT)
-        if folder:
-            removed = {entry["name"]: entry["images"] for entry in _read_audit(folder)["removed"]}
-            return {"removed": float(removed.get(row.name, 0))}
+            return _read_set(audits, str(row.settings[COUNTS])) if audits else NotRun(NO_AUDIT)
+        if audits:
+            return {"removed": float(_list_removed(audits).get(row.name, {"images": 0})["images"])}
         counted = _count_source(CLEAN, labels, run)
     except InputError as error:
         return NotRun(worker.describe(error))
@@ -105,8 +109,9 @@ def _count_source(data: Any, labels: Sequence[str], run: Run) -> dict[str, float
     return {"images": float(answer["images"]), "classes": float(answer["classes"]), **answer["sizes"]}
 
 
-def _read_set(report: Mapping[str, Any], name: str) -> dict[str, float] | NotRun:
-    rows = {str(row["name"]).lower(): row for row in report["sets"]}
+def _read_set(audits: Mapping[str, Any], name: str) -> dict[str, float] | NotRun:
+    """The counts of an evaluation set, of classes that their name suggested, or of all."""
+    rows = {str(row["name"]).lower(): row for row in audits[ALL]["sets"]} if ALL in audits else _join_audits(audits)
     if name not in rows:
         return NotRun(f"the audit has no evaluation set {name!r}, but {', '.join(rows)}")
     row = rows[name]
@@ -114,6 +119,41 @@ def _read_set(report: Mapping[str, Any], name: str) -> dict[str, float] | NotRun
     if counts.get("images") and "touched" in counts:
         counts["share"] = counts["touched"] / counts["images"]
     return counts
+
+
+def _join_audits(audits: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The rows of several audits, one per evaluation set, as those of one audit."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, report in audits.items():
+        own = [row for row in report["sets"] if row["name"] not in NOT_SETS]
+        rows[name] = {key: sum(row[key] for row in own) for key in ("images", "touched", "classes", "removed")}
+    removed = _list_removed(audits)
+    by_name = [entry for entry in removed.values() if not entry["evaluation"]]
+    for name, entries in (("text", by_name), ("total", list(removed.values()))):
+        rows[name] = {
+            "images": None if name == "text" else sum(rows[one]["images"] for one in audits),
+            "touched": None if name == "text" else sum(rows[one]["touched"] for one in audits),
+            "classes": len(entries),
+            "removed": sum(entry["images"] for entry in entries),
+        }
+    return rows
+
+
+def _list_removed(audits: Mapping[str, Any]) -> dict[str, Any]:
+    """What goes, by class: for its matches, if any audit has found some, or else for its name."""
+    entries = [entry for report in audits.values() for entry in report["removed"]]
+    return {entry["name"]: entry for entry in sorted(entries, key=lambda entry: bool(entry["evaluation"]))}
+
+
+def _read_audits(overrides: Sequence[str]) -> dict[str, Any]:
+    """The audits that the user names, by their evaluation set."""
+    found = {}
+    for override in overrides:
+        key, _, folder = override.partition("=")
+        first, _, name = key.strip().partition(".")
+        if first == AUDIT:
+            found[name] = _read_audit(folder.strip())
+    return found
 
 
 def _read_audit(folder: str) -> dict[str, Any]:

@@ -22,7 +22,10 @@ REPORT = {
         {"name": "text", "images": None, "touched": None, "classes": 1, "removed": 23},
         {"name": "total", "images": 140, "touched": 74, "classes": 18, "removed": 1565},
     ],
-    "removed": [{"name": "6190", "images": 98}, {"name": "47378", "images": 731}],
+    "removed": [
+        {"name": "6190", "images": 98, "evaluation": ["q1"]},
+        {"name": "47378", "images": 731, "evaluation": ["q2"]},
+    ],
 }
 
 
@@ -53,9 +56,30 @@ def test_table_2_is_read_from_an_audit(tmp_path: Path):
     assert list_values(cells, "total") == [140, 74, pytest.approx(74 / 140), 18, 1565]
 
 
+def test_an_audit_per_set_is_joined(tmp_path: Path):
+    """Both remove class 5, one of them for its name; class 7 goes for its name alone."""
+    parts = {
+        "roxford5k": ([70, 30, 2, 60], [("3", 50, ["a"]), ("5", 10, ["b"]), ("7", 4, [])]),
+        "rparis6k": ([70, 20, 1, 20], [("4", 20, ["c"]), ("5", 10, [])]),
+    }
+    for name, (counts, removed) in parts.items():
+        (tmp_path / name).mkdir()
+        row = dict(zip(("images", "touched", "classes", "removed"), counts, strict=True))
+        report = {
+            "sets": [{"name": "EVAL", **row}, {"name": "total", **row}],
+            "removed": [{"name": gid, "images": images, "evaluation": seen} for gid, images, seen in removed],
+        }
+        (tmp_path / name / "audit.json").write_text(json.dumps(report))
+    cells = measure(load_table("cider/table_2"), tmp_path, *(f"audit.{name}={tmp_path / name}" for name in parts))
+    assert list_values(cells, "ROxf") == [70, 30, pytest.approx(30 / 70), 2, 60]
+    assert list_values(cells, "RPar") == [70, 20, pytest.approx(20 / 70), 1, 20]
+    assert list_values(cells, "text") == [None, None, None, 1, 4]
+    assert list_values(cells, "total") == [140, 50, pytest.approx(50 / 140), 4, 84]
+
+
 def test_without_an_audit_the_command_that_makes_one_is_named(tmp_path: Path):
     cells = measure(load_table("cider/table_2"), tmp_path)
-    assert all(isinstance(cell, NotRun) and "resight audit gldv2:ROOT" in cell.reason for cell in cells.values())
+    assert all(isinstance(cell, NotRun) and "resight audit gldv2:ROOT revisited" in cell.reason for cell in cells.values())
     broken = measure(load_table("cider/table_2"), tmp_path, f"audit={tmp_path}")
     assert all(isinstance(cell, NotRun) and "audit.json cannot be read" in cell.reason for cell in broken.values())
 
