@@ -16,6 +16,8 @@ from resight.plugins import check_range
 from resight.types import Choice, Recipe
 
 NAME = "network"
+NETWORK, RECIPE, REPORT = "network.safetensors", "recipe.toml", "report.json"  # files of a finished training
+BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # encoder settings about first weights
 ARCFACE = Choice("arcface", {"margin": 0.3})
 Stage = Literal["all", "backbone", "head"]
 

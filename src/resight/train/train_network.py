@@ -30,13 +30,12 @@ from resight.train.held_out import Validation
 from resight.train.leakage_guard import find_left_out
 from resight.train.loading import ImageBatches
 from resight.train.loop import LAST, Report, StepReport, train
-from resight.train.train_config import Settings, Stage, read_settings
+from resight.train.train_config import BEFORE_TRAINING, NETWORK, RECIPE, REPORT, Settings, Stage, read_settings
 from resight.types import Choice, IntArray, Recipe
 
-NETWORK, RECIPE, REPORT, SIZES = "network.safetensors", "recipe.toml", "report.json", "sizes.json"
+SIZES = "sizes.json"
 TRAINABLE = ("cider", "landmark")  # encoders; their names are also the keys of designs in weights files
 BACKBONES = "resight.encode.backbones"
-BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # settings about the first weights
 ALONE = Team()
 
 

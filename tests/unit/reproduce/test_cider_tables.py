@@ -13,6 +13,7 @@ NAMES = [
     *(f"cider/table_a{number}" for number in range(10, 24)),
     *(f"cider/figure_{number}" for number in range(1, 8)),
     *(f"cider/figure_a{number}" for number in range(8, 11)),
+    "cider/protocols",
 ]
 TRAINED = [name for name in NAMES if load_table(name).kind == "training"]
 FIGURES = 769  # that can be read; counted in the paper's text by a second reading

@@ -96,4 +96,7 @@ def test_resolutions_are_compared_whitened_as_in_the_paper():
     """Table A19's last row is the whitened one of Table A22."""
     resolutions, whitening = ([one.branches[0].transforms for one in recipe.load_all(name)] for name in MEASURED_ALONE)
     assert all(transforms[-1].name == "whiten" for transforms in resolutions)
-    assert resolutions[-1] == whitening[-1]
+    last, whitened = resolutions[-1], whitening[-1]
+    assert [choice.name for choice in last] == [choice.name for choice in whitened] == ["multiscale", "whiten"]
+    assert last[0] == whitened[0] and last[1].settings["file"] == whitened[1].settings["file"]
+    assert all(transforms[-1].settings["any_scale"] for transforms in resolutions)  # one file serves all rows

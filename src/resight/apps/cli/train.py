@@ -128,7 +128,7 @@ def _train_network(recipe: "Recipe", data: Path, out: Path, resume: bool, proces
     import json
 
     from resight.train.distributed import join, launch
-    from resight.train.train_network import REPORT
+    from resight.train.train_config import REPORT
 
     if processes > 1:
         launch(processes, share_work, (recipe, data, out, resume))

@@ -15,6 +15,7 @@ from resight.files.fingerprint import fingerprint
 from resight.recipe import parse
 from resight.reproduce.encoder_overrides import apply_override
 from resight.reproduce.paper_table import PaperRow, PaperTable
+from resight.train.train_config import read_settings
 
 WHITENINGS = ("lw", "shrunk", "pca", "none")
 OWN_SETTINGS = ("whitening", "overlap", "audit")  # keys of --set that are not those of a recipe
@@ -53,8 +54,6 @@ def make_plan(table: PaperTable, row: PaperRow, overrides: Sequence[str]) -> Pla
 
 def identify_network(plan: Plan) -> str:
     """A name for the trained network: the same for the same data, design and training, however they are written."""
-    from resight.train.train_config import read_settings
-
     encoder = plan.encoder
     if "weights" in encoder:
         return fingerprint(f"given {Path(encoder['weights']).absolute()}", 16)

@@ -34,6 +34,7 @@ from resight.reproduce.kinds._training_plan import WHITENINGS, Plan, identify_ne
 from resight.reproduce.kinds.retrieval import Outcome, measure_experiments
 from resight.reproduce.paper_table import Column, PaperRow, PaperTable
 from resight.reproduce.run import Cell, Measured, NotRun, Run
+from resight.train.train_config import BEFORE_TRAINING, NETWORK, REPORT, read_settings
 
 EVALUATIONS: dict[str, dict[str, Any]] = {
     "oxford5k": {"name": "oxford_paris", "which": "oxford5k"},
@@ -45,7 +46,6 @@ MILLION = "+1m"  # after the name of a revisited set: with the distractors R1M
 DISTRACTORS = "revisitop1m"  # their folder
 MEAN, DIFFERENCE = "mean", "difference"
 SPLITS = ("overlapping", "other")
-BEFORE_TRAINING = ("pretrained", "backbone_weights", "untrained", "weights")  # settings about the first weights
 NETWORKS = "networks"  # folder of trained networks, beside those of the tables
 CHAIN = "resight.reproduce.kinds._training_chain"
 TRAIN, WHITEN = f"{CHAIN}:train", f"{CHAIN}:whiten"
@@ -58,7 +58,6 @@ NO_SPLIT = (
 def check(table: PaperTable) -> None:
     """Refuse unknown settings and metrics, and rows that cannot be trained."""
     from resight.evaluate.judge_query import judge_all
-    from resight.train.train_config import read_settings
 
     _check_keys("the table", table.settings, ("whitening",))
     names = [column.name for column in table.columns]
@@ -158,8 +157,8 @@ def _train(plan: Plan, folder: Path, run: Run) -> Path:
     """The file of the trained network; it is trained if it is not there yet."""
     if "weights" in plan.encoder:
         return Path(plan.encoder["weights"]).absolute()
-    network = folder / "network.safetensors"
-    if not (network.is_file() and (folder / "report.json").is_file()):
+    network = folder / NETWORK
+    if not (network.is_file() and (folder / REPORT).is_file()):
         arguments = {**_describe_training(plan, run), "out": str(folder)}
         answer = run.isolate(TRAIN, arguments, remember=False)  # the folder does
         if isinstance(answer, NotRun):

@@ -79,7 +79,9 @@ def test_an_audit_per_set_is_joined(tmp_path: Path):
 
 def test_without_an_audit_the_command_that_makes_one_is_named(tmp_path: Path):
     cells = measure(load_table("cider/table_2"), tmp_path)
-    assert all(isinstance(cell, NotRun) and "resight audit gldv2:ROOT revisited" in cell.reason for cell in cells.values())
+    assert all(
+        isinstance(cell, NotRun) and "resight audit gldv2:ROOT revisited" in cell.reason for cell in cells.values()
+    )
     broken = measure(load_table("cider/table_2"), tmp_path, f"audit={tmp_path}")
     assert all(isinstance(cell, NotRun) and "audit.json cannot be read" in cell.reason for cell in broken.values())
 

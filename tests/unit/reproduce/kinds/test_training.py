@@ -1,5 +1,6 @@
 """Training tables from end to end at tiny size: random weights, samples of the data sets, one epoch."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.samples import oxford_paris, revisited, sfm120k
+from support.samples import gldv2, oxford_paris, revisited, sfm120k
 
 from resight.encode import whitening as whitenings
 from resight.errors import RecipeError
@@ -38,14 +39,14 @@ class HereRun(Run):
 
     def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:  # noqa: ARG002
         self.asked.append(function.partition(":")[2])
-        found = worker.answer(function, arguments)
+        found = json.loads(json.dumps(worker.answer(function, json.loads(json.dumps(arguments)))))
         return found["answer"] if "answer" in found else NotRun(str(found["reason"]))
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolders:
     root = tmp_path_factory.mktemp("data")
-    for module in (sfm120k, oxford_paris, revisited):
+    for module in (gldv2, sfm120k, oxford_paris, revisited):
         folder = root / module.__name__.rpartition(".")[2]
         folder.mkdir()
         module.write(folder, np.random.default_rng(0))
@@ -106,6 +107,12 @@ def test_whitening_shares_its_network_with_other_tables(data: DataFolders, tmp_p
     again = HereRun(tmp_path / "table_9", data)
     measure(replace(other, rows=other.rows[1:2]), again)
     assert [again.asked.count(step) for step in ("train", "whiten")] == [0, 0]
+    (network,) = (tmp_path / "networks").iterdir()
+    weights = (network / "network.safetensors").read_bytes()
+    (network / "report.json").unlink()  # as if it had been stopped before its end
+    measure(replace(table, columns=table.columns[4:5]), again)
+    assert again.asked.count("train") == 1
+    assert (network / "network.safetensors").read_bytes() == weights
     assert training.identify_network(plans[0]) != training.identify_network(
         training.make_plan(other, other.rows[0], TINY)
     )
@@ -125,6 +132,19 @@ def test_a_network_from_elsewhere_is_not_trained_and_one_row_that_fails_leaves_t
     assert cells["no whitening", "ROxf Hard mAP"] == known["no whitening", "ROxf Hard mAP"]
     assert_not_run(cells["no whitening", "Ox5k mAP"], "oxford_paris")
     assert_not_run(cells["whitening", "ROxf Hard mAP"], "sfm120k")  # nothing to learn a whitening from
+
+
+def test_a_comparison_network_is_trained_on_the_set_with_overlap(data: DataFolders, tmp_path: Path):
+    """Table 4 trains on all classes on purpose; the sample has two, one of which overlaps."""
+    table = load_table("cider/table_4")
+    (row,) = [row for row in table.rows if row.name == "SOLAR, GLDv2-clean"]
+    columns = tuple(column for column in table.columns if column.name == "ROxf Hard mP@10")
+    small = replace(table, rows=(row,), columns=columns)
+    cells = measure(small, HereRun(tmp_path / "table", data))
+    check_shape(small, cells)
+    (network,) = (tmp_path / "networks").iterdir()
+    assert json.loads((network / "report.json").read_text())["classes"] == 2
+    assert 'name = "landmark"' in (network / "recipe.toml").read_text()
 
 
 def test_a_training_that_fails_says_why(data: DataFolders, tmp_path: Path):
