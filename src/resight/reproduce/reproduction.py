@@ -75,10 +75,7 @@ class Reproduction:
                 for row in self.rows
                 if has_verdicts and self.verdicts[row.name].word == "not run"
             },
-            groups=tuple((part.column.name if len(part.names) > 1 else "", len(part.names)) for part in parts)
-            + ((("", 1),) if has_verdicts else ())
-            if wide and any(len(part.names) > 1 for part in parts)
-            else (),
+            groups=(*(part.group for part in parts), *([("", 1)] if has_verdicts else [])) if wide and parts else (),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,6 +153,11 @@ class _Part:
         if self._alone or not self._wide:
             return (self.column.name,)
         return ("ours", "paper", "difference") if self._printed else ("ours",)
+
+    @property
+    def group(self) -> tuple[str, int]:
+        """The heading over these columns, and their number."""
+        return "" if self._alone else self.column.name, len(self.names)
 
     def format(self, cell: Cell | None, published: Published) -> tuple[str, ...]:
         paper = published.text + (DOUBT if published.doubt and published.text != DOUBT else "")
