@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from time import sleep, time
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from resight.errors import InputError, StorageError
@@ -333,7 +333,7 @@ def _describe(error: object) -> str:
 
 def _unreachable(url: str, error: BaseException) -> InputError:
     return InputError(
-        f"cannot reach {cast(str, urlsplit(url).netloc)}",
+        f"cannot reach {urlsplit(url).netloc}",
         expected="a network, and a server that answers",
         actual=_describe(error),
         fix="check the network, and the variables http_proxy and https_proxy",

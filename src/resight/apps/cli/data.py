@@ -22,7 +22,7 @@ MEGABYTE = 10**6
 
 app = typer.Typer(
     rich_markup_mode=None,
-    help="List data sets, download one, check it on disk, and write it as a manifest.",
+    help="Download, check and list data sets; write them as manifests.",
     no_args_is_help=True,
 )
 
