@@ -19,7 +19,7 @@ leaves it out. c_4 channels inside M's output and the attention, as both have fo
 import torch
 from torch.nn import functional
 
-from resight.encode.networks.landmark.embedding import Described, GeM
+from resight.encode.networks.landmark.gem_embedding import Described, GeM
 from resight.encode.networks.landmark.landmark_design import Design
 from resight.encode.networks.landmark.resnet_stages import ResNetStages
 

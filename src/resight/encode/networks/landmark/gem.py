@@ -9,7 +9,7 @@ rule and starts b at 0, as here.
 
 import torch
 
-from resight.encode.networks.landmark.embedding import Described, Embedding, GeM
+from resight.encode.networks.landmark.gem_embedding import Described, Embedding, GeM
 from resight.encode.networks.landmark.landmark_design import Design
 from resight.encode.networks.landmark.resnet_stages import ResNetStages
 

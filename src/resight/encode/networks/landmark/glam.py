@@ -24,7 +24,7 @@ the dropout before W: 0.
 
 import torch
 
-from resight.encode.networks.landmark.embedding import Described, Embedding, GeM
+from resight.encode.networks.landmark.gem_embedding import Described, Embedding, GeM
 from resight.encode.networks.landmark.landmark_design import Design
 from resight.encode.networks.landmark.resnet_stages import ResNetStages
 
@@ -62,14 +62,16 @@ class GlobalLocalAttention(torch.nn.Module):
     def _look_near(self, maps: torch.Tensor, means: torch.Tensor) -> torch.Tensor:
         gates = torch.sigmoid(self.local_channels(means))[:, 0, :, None, None]
         weighed = maps * gates + maps
-        return weighed * self.local_space(maps) + weighed
+        near: torch.Tensor = self.local_space(maps)
+        return weighed * near + weighed
 
     def _look_far(self, maps: torch.Tensor, means: torch.Tensor) -> torch.Tensor:
         queries, keys = (torch.sigmoid(part(means)) for part in (self.query_channels, self.key_channels))
         weights = torch.softmax(keys.transpose(1, 2) @ queries, dim=1)  # [B, c, c]
         mixed = weights.transpose(1, 2) @ maps.flatten(2)  # (F A)ᵀ: [B, c, N]
         weighed = maps * mixed.reshape(maps.shape)
-        return weighed * self.global_space(maps) + weighed
+        far: torch.Tensor = self.global_space(maps)
+        return weighed * far + weighed
 
 
 class LocalSpace(torch.nn.Module):

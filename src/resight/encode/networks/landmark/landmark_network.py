@@ -11,8 +11,8 @@ import torch
 from torch.nn import functional
 
 from resight.encode.networks.landmark.dolg import DolgHead
-from resight.encode.networks.landmark.embedding import Described
 from resight.encode.networks.landmark.gem import GemHead
+from resight.encode.networks.landmark.gem_embedding import Described
 from resight.encode.networks.landmark.glam import GlamHead
 from resight.encode.networks.landmark.landmark_design import Design, Name
 from resight.encode.networks.landmark.resnet_stages import ResNetStages

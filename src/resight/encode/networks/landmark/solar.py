@@ -20,7 +20,7 @@ train every network by ArcFace.
 import torch
 from torch.nn import functional
 
-from resight.encode.networks.landmark.embedding import Described, GeM
+from resight.encode.networks.landmark.gem_embedding import Described, GeM
 from resight.encode.networks.landmark.landmark_design import Design
 from resight.encode.networks.landmark.resnet_stages import ResNetStages
 
@@ -50,8 +50,8 @@ class SecondOrderAttention(torch.nn.Module):
         self.key = convolve_point(channels, inner)
         self.value = torch.nn.Conv2d(channels, inner, 1)
         self.back = torch.nn.Conv2d(inner, channels, 1)
-        torch.nn.init.zeros_(self.back.weight)
-        torch.nn.init.zeros_(self.back.bias)
+        for start in self.back.parameters():
+            torch.nn.init.zeros_(start)
 
     def forward(self, maps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The new maps [B, D, h, w] and the attention that each cell receives [B, h, w]."""

@@ -22,7 +22,7 @@ sizes in CiDeR's table A10 fit, and the default here.
 import torch
 from torch.nn import functional
 
-from resight.encode.networks.landmark.embedding import Described, Embedding
+from resight.encode.networks.landmark.gem_embedding import Described, Embedding
 from resight.encode.networks.landmark.landmark_design import Design
 from resight.encode.networks.landmark.resnet_stages import ResNetStages
 from resight.errors import RecipeError
@@ -65,7 +65,8 @@ class SelfAttention(torch.nn.Module):
     def forward(self, cells: torch.Tensor) -> torch.Tensor:
         cells = cells + self.drop_branch(self.attend(cells, cells))
         normed = self.norm(cells.transpose(1, 2)).transpose(1, 2)
-        return cells + self.drop_branch(self.mix(normed))
+        mixed: torch.Tensor = self.drop_branch(self.mix(normed))
+        return cells + mixed
 
 
 class Tokenizer(torch.nn.Module):
@@ -111,7 +112,8 @@ class Refinement(torch.nn.Module):
         tokens = tokens + self.drop_branch(self.attend_cells(self.norm_cells(tokens), cells))
         tokens = tokens + self.drop_branch(self.mix(tokens))
         normed = self.norm_tokens(tokens)
-        return tokens + self.drop_branch(self.attend_tokens(normed, normed))
+        refined: torch.Tensor = self.drop_branch(self.attend_tokens(normed, normed))
+        return tokens + refined
 
 
 class Attention(torch.nn.Module):

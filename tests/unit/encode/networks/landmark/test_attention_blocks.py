@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("resight.encode.backbones.landmark")
 
 from resight.encode.networks.landmark.dolg import AtrousContext, LocalBranch, remove_projection  # noqa: E402
-from resight.encode.networks.landmark.embedding import Embedding, GeM  # noqa: E402
+from resight.encode.networks.landmark.gem_embedding import Embedding, GeM  # noqa: E402
 from resight.encode.networks.landmark.glam import GlobalLocalAttention  # noqa: E402
 from resight.encode.networks.landmark.solar import SecondOrderAttention  # noqa: E402
 from resight.encode.networks.landmark.visual_tokens import Attention, DropBranch, Refinement, SelfAttention, Tokenizer  # noqa: E402
