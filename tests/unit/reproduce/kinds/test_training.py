@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.samples import gldv2, oxford_paris, revisited, sfm120k
+from support.samples import gldv2, nc_clean, oxford_paris, revisited, sfm120k
 
 from resight.encode import whitening as whitenings
+from resight.encode.networks.design_header import save_network
 from resight.errors import RecipeError
+from resight.recipe import parse
 from resight.reproduce import worker
 from resight.reproduce.kinds import training
-from resight.reproduce.paper_table import PaperTable, load_table
+from resight.reproduce.paper_table import PaperTable, list_tables, load_table
 from resight.reproduce.run import Cell, DataFolders, Measured, NotRun, Run
+from resight.train.train_config import BEFORE_TRAINING, NETWORK, REPORT
+from resight.train.train_network import make_network
+from resight.types import Choice
 
 TINY = (
     "branches.0.encoder.backbone=test_resnet",
@@ -27,6 +32,7 @@ TINY = (
     "train.size=32",
     "train.workers=1",
 )
+TABLES = [name for name in list_tables("cider") if load_table(name).kind == "training"]
 Cells = dict[tuple[str, str], Cell]
 
 
@@ -43,10 +49,28 @@ class HereRun(Run):
         return found["answer"] if "answer" in found else NotRun(str(found["reason"]))
 
 
+class RandomRun(HereRun):
+    """Networks keep their random weights instead of being trained."""
+
+    def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:
+        if function != training.TRAIN:
+            return super().isolate(function, arguments, remember)
+        recipe = parse({"name": "random", **arguments["recipe"]})
+        (branch,) = recipe.branches
+        kept = {key: value for key, value in branch.encoder.settings.items() if key not in BEFORE_TRAINING}
+        encoder = Choice(branch.encoder.name, kept)
+        network = make_network(replace(recipe, branches=(replace(branch, encoder=encoder),)))
+        folder = Path(arguments["out"])
+        folder.mkdir(parents=True)
+        save_network(network, network.design, encoder.name, folder / NETWORK)
+        (folder / REPORT).write_text("{}")
+        return {}
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolders:
     root = tmp_path_factory.mktemp("data")
-    for module in (gldv2, sfm120k, oxford_paris, revisited):
+    for module in (gldv2, nc_clean, sfm120k, oxford_paris, revisited):
         folder = root / module.__name__.rpartition(".")[2]
         folder.mkdir()
         module.write(folder, np.random.default_rng(0))
@@ -116,6 +140,27 @@ def test_whitening_shares_its_network_with_other_tables(data: DataFolders, tmp_p
     assert training.identify_network(plans[0]) != training.identify_network(
         training.make_plan(other, other.rows[0], TINY)
     )
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the networks that several tables have in common."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_runs_at_random_weights(name: str, data: DataFolders, shared: Path, tmp_path: Path):
+    """All its rows on ROxford, without whitening: a figure in each cell that the table asks for."""
+    table = load_table(name)
+    columns = tuple(column for column in table.columns if column.settings.get("on") == "roxford5k")
+    split = tmp_path / "overlap.csv"
+    split.write_text("id,split\nkeble_000006,overlapping\nkeble_000007,other\n")
+    given = (*TINY, "whitening=none", f"overlap={split}")
+    cells = measure(replace(table, columns=columns), RandomRun(shared / table.name, data, given))
+    assert columns and len(cells) == len(columns) * len(table.rows)
+    quoted = {row.name for row in table.rows if row.skip}
+    for (row, column), cell in cells.items():
+        assert isinstance(cell, NotRun if row in quoted else Measured), f"{row}, {column}: {cell}"
 
 
 def test_a_network_from_elsewhere_is_not_trained_and_one_row_that_fails_leaves_the_others(
