@@ -85,3 +85,24 @@ def test_a_manifest_can_be_indexed(folders: dict[str, Path], tmp_path: Path) -> 
     out = tmp_path / "m.csv"
     assert run("data", "manifest", "gldv2", folders["gldv2"], "--out", out).code == 0
     assert "4 added" in run("index", out, "--into", tmp_path / "c.resight", "--encoder", "sift").out
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("museum", {}),
+        ("museum", {"direction": "painting_to_photos"}),
+        ("gardens_point", {"tolerance": 1}),
+        ("halensee", {"heading": 40.0}),
+    ],
+    ids=str,
+)
+def test_the_real_sets_come_back_from_their_manifests(
+    name: str, settings: dict[str, Any], real_data: Path, tmp_path: Path
+) -> None:
+    words = [f"--set={key}={value}" for key, value in settings.items()]
+    assert run("data", "manifest", name, real_data, "--out", tmp_path / "m.jsonl", *words).code == 0
+    given, found = sets.build(name, **settings).load(real_data), sets.build("manifest").load(tmp_path / "m.jsonl")
+    assert list_images(found.database) == list_images(given.database)
+    assert list_images(found.queries) == list_images(given.queries)
+    assert found.judgements == given.judgements
