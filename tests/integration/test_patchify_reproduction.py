@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.samples import ilias, instre
 
+import resight
 from resight.reproduce import worker
 from resight.reproduce.kinds import find
 from resight.reproduce.paper_table import PaperTable, load_table
@@ -166,3 +167,25 @@ def write_ames(folder: Path, dimensions: int, width: int = 8, inner: int = 16) -
     found |= {"conv1.bias": torch.zeros(dimensions), "conv2.bias": torch.zeros(1)}
     found |= {"conv2.weight": torch.randn(1, dimensions, 1, 1, generator=generator)}
     torch.save({"state": found}, folder / "ames_detector.pt")
+
+
+def test_other_light_for_a_table_of_rows(root: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "levels.toml"
+    encoder = ", ".join(f"{key} = {value!r}" for key, value in ENCODER.items())
+    recipe.write_text(
+        f"""
+data = "ilias"
+metrics = ["ap", "locscore"]
+[[branches]]
+encoder = {{ {encoder} }}
+descriptor = {{ name = "pooled", pooling = "mean" }}
+[rows]
+"whole" = {{ regions = {{ name = "grid", level = 0 }} }}
+"parts" = {{ regions = {{ name = "grid", level = 1 }} }}
+"lost" = {{ regions = {{ name = "file", path = "absent.csv" }} }}
+"""
+    )
+    found = resight.evaluate(recipe, root / "ilias", brightness=[0.6, 1.0])
+    assert [row.label for row in found.rows] == ["whole, L × 0.6", "whole, L × 1", "parts, L × 0.6", "parts, L × 1"]
+    assert found.reference_label == "whole, L × 1"
+    assert [row.label for row in found.absent] == ["lost, L × 0.6", "lost, L × 1"]

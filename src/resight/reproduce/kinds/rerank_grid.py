@@ -15,6 +15,8 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from resight import plugins
@@ -22,11 +24,13 @@ from resight.errors import InputError, RecipeError
 from resight.recipe import parse
 from resight.reproduce import worker
 from resight.reproduce.experiments import try_recipe
+from resight.reproduce.kinds import Requirements, require_encoders
 from resight.reproduce.paper_table import Column, PaperRow, PaperTable
 from resight.reproduce.run import Cell, Measured, NotRun, Run
 
 FUNCTION = "resight.reproduce.kinds._rerank_runs:measure_grid"
 PREFIX = "rerankers."
+CHECKPOINT = ".pt"
 
 
 def measure(table: PaperTable, rows: Sequence[PaperRow], run: Run) -> Iterator[tuple[str, str, Cell]]:
@@ -67,6 +71,16 @@ def check(table: PaperTable) -> None:
                 parse({**made, "metrics": [column.metric]}, f"{row.name}, {column.name}")
 
 
+def requirements(table: PaperTable) -> Requirements:
+    """Those of the encoders, and the files that rows name."""
+    found = require_encoders(table)
+    files = list(dict.fromkeys(name for row in table.rows for name in _list_files(row.recipe)))
+    lost = [
+        f"{name} is not in this folder: a file of your own, see the notes" for name in files if not Path(name).is_file()
+    ]
+    return replace(found, weights=(*found.weights, *files), missing=(*found.missing, *lost))
+
+
 def find_grid(table: PaperTable, row: PaperRow) -> Mapping[str, Sequence[Any]]:
     grid: Mapping[str, Sequence[Any]] = row.settings.get("grid", table.settings.get("grid", {}))
     return grid
@@ -76,6 +90,16 @@ def list_points(grid: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]]:
     """Every combination of the values, as overrides; one without any for an empty grid."""
     options = [[f"{key}={json.dumps(value)}" for value in values] for key, values in grid.items()]
     return list(itertools.product(*options))
+
+
+def _list_files(value: Any) -> Iterator[str]:
+    """Every checkpoint that a recipe names."""
+    if isinstance(value, str):
+        if value.endswith(CHECKPOINT):
+            yield value
+    elif isinstance(value, (Mapping, list)):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _list_files(part)
 
 
 def _measure(table: PaperTable, row: PaperRow, column: Column, run: Run) -> Cell:

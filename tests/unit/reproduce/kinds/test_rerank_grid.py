@@ -84,3 +84,13 @@ def test_settings_that_no_reranker_has_are_refused() -> None:
 def test_missing_data_are_the_reason(tmp_path: Path) -> None:
     (_, _, cell), _ = rerank_grid.measure(TABLE, TABLE.rows, Run(tmp_path))
     assert isinstance(cell, NotRun) and "ilias was not given" in cell.reason
+
+
+def test_files_that_rows_name_are_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = load_table("patchify/reranking_grid")
+    files = ("ames_detector.pt", "ames.pt")
+    (tmp_path / "ames.pt").touch()
+    found = rerank_grid.requirements(table)
+    assert found.weights[-2:] == files
+    assert [line.partition(" ")[0] for line in found.missing if line.startswith("ames")] == ["ames_detector.pt"]
