@@ -2,9 +2,9 @@
 
 In: an encoded data set, a recipe and its branches. Out: Sizes per image, and the facts of an Evaluation's row. An index
 that answers from its own codes counts by these: `ivfpq` by its lists (centroids, words, codes and row numbers), the
-offsets of the images and the rows that it stores for a second comparison; `maxsim` with keep = "none" by its packed
-tokens. Every other branch counts by its stored rows: vectors, visual words and key points. Boxes, ids and the files of
-the store are left out.
+offsets of the images and the rows that it stores for a second comparison; `maxsim` with keep = "none" by the codes of
+its tokens, without the few bytes per image of offsets and error bounds. Every other branch counts by its stored rows:
+vectors, visual words and key points. Boxes, ids and the files of the store are left out.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def measure_sizes(encoded: EncodedDataset, recipe: Recipe, own: frozenset[int]) 
             continue
         size, count = count_bytes(encoded.collection, position)
         choice = branch.index or recipe.index
-        codes = _count_codes(encoded, recipe, position, choice, images) if branch.weight > 0 else None
+        codes = _count_codes(encoded, recipe, position, choice, count) if branch.weight > 0 else None
         stored, kept, rows = stored + size, kept + (size if codes is None else codes), rows + count
     return Sizes(stored / images, kept / images, rows / images)
 
@@ -66,10 +66,10 @@ def count_bytes(collection: Collection, branch: int) -> tuple[int, int]:
     return size, rows
 
 
-def _count_codes(encoded: EncodedDataset, recipe: Recipe, branch: int, choice: Choice, images: int) -> float | None:
+def _count_codes(encoded: EncodedDataset, recipe: Recipe, branch: int, choice: Choice, rows: int) -> float | None:
     """Bytes of an index that answers from its own codes; None for one that reads the rows as they are stored."""
     coded = choice.name == "ivfpq" or (choice.name == "maxsim" and choice.settings.get("keep") == "none")
     if not coded:
         return None
     searcher: Any = encoded.view(recipe).searcher(branch, whole=True)
-    return float(searcher.bytes_kept) if choice.name == "ivfpq" else images * float(searcher.bytes_per_image)
+    return float(searcher.bytes_kept) if choice.name == "ivfpq" else rows * float(searcher.bytes_per_token)

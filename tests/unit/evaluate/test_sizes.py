@@ -52,7 +52,7 @@ def test_product_quantisation_counts_by_its_lists_and_not_by_its_rows() -> None:
 
 
 def test_packed_tokens_count_if_nothing_else_is_stored() -> None:
-    codes = encode(bytes_per_image=7.5)
+    codes = encode(bytes_per_token=2.5)  # of 3 tokens per image
     assert measure_sizes(codes, Recipe("r", (POOLED,), index=PACKED), frozenset({0})).kept == 7.5
     exact = Choice("maxsim", {"kind": "int8"})
     assert measure_sizes(codes, Recipe("r", (POOLED,), index=exact), frozenset({0})).kept == 48
