@@ -15,11 +15,10 @@ global    Q_c, K_c = σ(conv1d(mean F))                        one convolution e
 fusion    F^gl = w_l F^l + w_g F^g + w F                      (7)  w: softmax of three learnt numbers
           v = BN(W GeM(F^gl) + b)
 
-Song et al., All the Attention You Need: Global-Local, Spatial-Channel Attention for Image Retrieval, WACV 2022. The
-authors have published no code. Readings: the paper does not say over which side a softmax runs; here a column of A sums
-to 1, so that every channel or cell of F A is a weighted mean. A local A_s has no activation, because (2) names none.
-Convolutions over space have biases and no norm, those over channels neither. c' is not given: 512. Nor is the rate of
-the dropout before W: 0.
+Song et al., All the Attention You Need: Global-Local, Spatial-Channel Attention for Image Retrieval, WACV 2022. No code
+of the authors is known, so that no checkpoint can be compared. Readings of resight, where the equations leave room: a
+column of a global A sums to 1, so that every channel or cell of F A is a weighted mean; a local A_s has no activation;
+convolutions over space have biases and no norm, those over channels neither; c' = 512, and no dropout before W.
 """
 
 import torch

@@ -11,7 +11,7 @@ from resight.plugins import check_range
 
 KEY = "landmark"  # of the design in the header of a weights file
 Name = Literal["gem", "solar", "glam", "dolg", "token"]
-DROPOUT = {"token": 0.1}  # of the published code; the others drop nothing, or do not say how much
+DROPOUT = {"token": 0.1}  # of the published code
 
 
 @dataclass(frozen=True)
