@@ -3,7 +3,8 @@
 In: a network and a file of `resight train`, or one that the authors' code saves. Out: the network with those weights;
 RecipeError if a tensor is missing, left over or of another shape. The layouts are those of the public repositories
 lyakaap/Landmark2019-1st-and-3rd-Place-Solution (gem), tonyngjichun/SOLAR, feymanpriv/DOLG and MCC-WH/Token; none is
-known for GLAM. They were read from the code; no published file was at hand. A file does not say its sizes: set those that it was trained with, e.g.
+known for GLAM. They were read from the code; no published file was at hand. A file does not say its sizes: set those
+that it was trained with, e.g.
 
     { name = "landmark", design = "token", weights = "R101-Token.pth", dimensions = 1024, width = 1024 }
     { name = "landmark", design = "dolg", weights = "r101_dolg_512.pyth", dimensions = 512, atrous = false }
