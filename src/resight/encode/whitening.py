@@ -7,10 +7,10 @@
           (Mikolajczyk and Matas, ICCV 2007; Radenović et al., TPAMI 2019).
 
 Shrinkage (`shrinkage.py`) replaces an eigenvalue λ by (1 - ρ) λ + ρ mean(λ). At ρ = 1 all are equal, and the order
-is that of the cosine of centred vectors. For lw, cross-validation over pairs chooses ρ; where no
-whitening is significantly better, mean = 0 and P = I, and cosines stay as they are. At ρ = 0 lw is plain, as
-published by Radenović et al. and as CiDeR uses it; their code centres by the mean of the first images of the pairs, their
-text and this module by the mean of all vectors.
+is that of the cosine of centred vectors. For lw, cross-validation over pairs chooses ρ; where no whitening is
+significantly better, mean = 0 and P = I, and cosines stay as they are. At ρ = 0 lw is plain, as Radenović et al.
+published it and as CiDeR uses it. Their code centres by the mean of the first images of the pairs, their text and this
+module by the mean of all vectors.
 
 A file holds mean [D], projection [D, d] and facts (JSON) about its origin. `resight whiten` makes one.
 """

@@ -44,8 +44,8 @@ def learn_whitening(
 ) -> Whitening:
     """`kind` None: lw with pairs (a file or labels) and one vector per image, else pca.
 
-    `power` None: the best on real images, 0.25 for pca and 0.5 for lw. `shrinkage` None: chosen from the data, for lw on
-    held-out pairs; 0: none, which for lw is the whitening of Radenović et al.
+    `power` None: the best on real images, 0.25 for pca and 0.5 for lw. `shrinkage` None: chosen from the data, for lw
+    on held-out pairs; 0: none, which for lw is the whitening of Radenović et al.
     """
     _check_branch(collection, branch)
     if len(collection) < 2:
