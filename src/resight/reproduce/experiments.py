@@ -15,7 +15,7 @@ from typing import Any
 
 from resight.errors import RecipeError
 from resight.recipe import parse
-from resight.recipe.overrides import apply
+from resight.reproduce.encoder_overrides import apply_override
 from resight.reproduce.paper_table import Best, Column, PaperRow, PaperTable
 from resight.types import Recipe
 
@@ -86,7 +86,7 @@ def try_recipe(
     made: dict[str, Any] = copy.deepcopy({**table.recipe, **row.recipe, **column.recipe})
     for override in (*row.set, *column.set, *alternative, *overrides):
         try:
-            apply(made, override)
+            apply_override(made, override)
         except RecipeError as error:
             return {**made, "refused": override}, error  # another recipe than the one that lacks the override
     return made, None
