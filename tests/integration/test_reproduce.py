@@ -88,6 +88,7 @@ class SameProcess(Run):
     """Runs functions in this process."""
 
     def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:
+        del remember
         found = worker.answer(function, arguments)
         return found["answer"] if "answer" in found else NotRun(found["reason"])
 
