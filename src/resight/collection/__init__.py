@@ -161,8 +161,7 @@ class Collection:
         """Add new and changed images. If it is interrupted, add them again: it continues where it stopped.
 
         Args:
-            *sources: Folders, image files, manifests (CSV, JSON Lines, JSON), data sets by name ("gldv2:ROOT"), or lists
-                of ImageRefs.
+            *sources: Folders, image files, manifests (CSV, JSON Lines, JSON), data sets ("gldv2:ROOT"), or ImageRefs.
             progress: Called with the number of images done and in all.
             engine: Where images are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto".
             tidy: Merge small files at the end; a cluster always does.
