@@ -9,7 +9,7 @@ from resight import plugins
 from resight.encode import named_networks
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra, ResightError
-from resight.evaluate.evaluation import BYTES
+from resight.evaluate.evaluation import BYTES, COMPRESSION, MEGABYTES, ROWS
 from resight.evaluate.measure import load_dataset
 from resight.evaluate.variants import measure_variants
 from resight.recipe import parse
@@ -17,7 +17,6 @@ from resight.recipe.tables import read_choice
 from resight.reproduce import worker
 from resight.types import Dataset, Recipe
 
-ROWS = "rows an image"  # a fact of an evaluation's row
 SILENCE = 2.0  # seconds between two lines of progress
 
 
@@ -68,7 +67,7 @@ def _measure_halves(
             metric: [figure.mean, figure.low, figure.high, [query.values[metric] for query in row.summary.judged]]
             for metric, figure in row.summary.figures.items()
         }
-        facts = find_facts({name: fact.value for name, fact in row.facts.items()}, row.summary.database)
+        facts = find_facts({name: fact.value for name, fact in row.facts.items()})
         yield row.label, {"figures": figures, "facts": facts, "queries": [query.id for query in row.summary.judged]}
     yield from ((row.label, {"reason": row.reason}) for row in evaluation.absent)
 
@@ -88,15 +87,11 @@ def lacks_encoder(recipe: Recipe) -> bool:
     return False
 
 
-def find_facts(facts: Mapping[str, float], images: int) -> dict[str, float]:
+def find_facts(facts: Mapping[str, float]) -> dict[str, float]:
     """The facts of a table's columns, from those of an evaluation's row."""
-    size, rows = facts[BYTES], facts.get(ROWS, 0.0)
-    found = {"bytes_per_image": size, "megabytes": size * images / 1e6}
-    if rows:
-        found["bytes_per_token"] = size / rows
-    if "compression" in facts:
-        found["compression"] = facts["compression"]
-    return found
+    size, rows = facts[BYTES], facts[ROWS]
+    found = {"bytes_per_image": size, "megabytes": facts[MEGABYTES], "compression": facts[COMPRESSION]}
+    return found | ({"bytes_per_token": size / rows} if rows else {})
 
 
 def count_complexity(encoders: Sequence[Any], fact: str) -> dict[str, Any]:
