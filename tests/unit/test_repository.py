@@ -20,7 +20,7 @@ LEFT_OUT = re.compile(r"(^|/)(\.git|\.venv|build|dist|__pycache__|\.[a-z_]+_cach
 # Folders that only one machine has. A path that starts in the middle of a longer one is relative, and fine.
 MACHINE = re.compile(r"(?<![\w.~)}>*-])/(?:work|root|home|Users|tmp|opt|mnt|private)/|\b[A-Z]:\\Users\\")
 # The same plug-in or command seen from parallel folders; `shortlist` is also the name of a curve that users type, and
-# the modules of reproduce/kinds are the kinds that tables name.
+# the modules of reproduce/kinds are the kinds that tables name. A worker is a process that works for another.
 PARALLEL = {
     "audit.py": ["apps/cli", "reproduce/kinds"],
     "cider.py": ["encode/backbones", "encode/descriptors/regions"],
@@ -28,6 +28,7 @@ PARALLEL = {
     "search.py": ["apps/cli", "apps/service/routes", "apps/service"],
     "shortlist.py": ["evaluate/curves", "search"],
     "strata.py": ["evaluate", "reproduce/kinds"],
+    "worker.py": ["apps/service/jobs", "reproduce"],
 }
 BASH_SCRIPTS = [f"scripts/{name}" for name in ("setup", "demo", "check", "test", "docs", "coverage")]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
