@@ -7,7 +7,6 @@ these run in this process: a process per group, as the command has it, would tak
 
 import importlib.util
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ from support.running import run
 from support.scenes import write_views
 
 from resight.reproduce import kinds, worker
-from resight.reproduce.paper_table import list_papers, load_paper
+from resight.reproduce.experiments import list_experiments
+from resight.reproduce.paper_table import PaperTable, list_papers, load_paper
 from resight.reproduce.reproduction import Reproduction
 from resight.reproduce.run import DataFolders, Measured, NotRun, Run
 
@@ -106,13 +106,13 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
 def test_a_table_runs_on_samples_and_has_the_shape_of_the_published_one(
-    table: Any, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: PaperTable, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("data", "boxes", "ilias", samples / "ilias", "--out", "boxes.csv").code == 0  # table 6 of Patchify
     rows = [row for row in table.rows if not row.skip][:ROWS]
     overrides = [word for name in table.data for word in SMALLER.get(name, ())]
-    overrides += ["branches.*.descriptor.words=2"] if is_local(table.recipe) else [TINY]
+    overrides += ["branches.*.descriptor.words=2"] if is_local(table) else [TINY]
     if "moonbench" in table.data:
         overrides.append(f"data.crops={tmp_path}")
     measuring = SameProcess(
@@ -135,9 +135,9 @@ def test_a_table_runs_on_samples_and_has_the_shape_of_the_published_one(
             assert cell.value > 0, column.metric  # a fact
 
 
-def is_local(recipe: Mapping[str, Any]) -> bool:
-    encoders = [branch["encoder"] for branch in recipe["branches"]]
-    return all((encoder if isinstance(encoder, str) else encoder["name"]) in LOCAL for encoder in encoders)
+def is_local(table: PaperTable) -> bool:
+    recipes = [experiment.recipe for experiment in list_experiments(table, table.rows)]
+    return all(branch.encoder.name in LOCAL for recipe in recipes if recipe for branch in recipe.branches)
 
 
 @pytest.fixture(scope="module")
