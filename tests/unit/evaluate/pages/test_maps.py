@@ -11,6 +11,7 @@ from resight.evaluate.pages.evaluation_page import render
 from resight.evaluate.pages.maps import map_example, map_queries
 from resight.evaluate.result_cache import ResultCache
 from resight.evaluate.results import AnsweredImage, GeoPosition, PositiveRanks, add_positions
+from resight.evaluate.sizes import Sizes
 from resight.evaluate.summary import summarise
 from resight.evaluate.summary_file import to_dict
 from resight.explain.tiles import Tiles
@@ -64,7 +65,7 @@ def test_positions_of_queries_and_of_answers_that_are_kept_are_kept(result):
 
 def test_positions_come_back_from_the_cache_of_results(result, tmp_path):
     cache = ResultCache(tmp_path)
-    cache.write("key", result, 1.0)
+    cache.write("key", result, Sizes(1.0, 1.0, 1.0))
     found, _ = cache.read("key", result.recipe)
     assert (found.query_positions, found.image_positions) == (result.query_positions, result.image_positions)
 
