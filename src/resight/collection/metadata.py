@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from resight import plugins
 from resight import recipe as recipes
@@ -23,7 +23,8 @@ from resight.collection import location
 from resight.encode import named_networks
 from resight.errors import CollectionError, StorageError, VersionMismatch
 from resight.files.atomic import TEMPORARY
-from resight.files.fingerprint import fingerprint
+from resight.files.documents import parse_json, require_table
+from resight.files.inside import show
 from resight.files.lock import NAME as LOCK
 from resight.files.lock import writer_lock
 from resight.files.remote import is_remote, to_url
@@ -31,8 +32,10 @@ from resight.recipe.tables import read_branch, write_branch
 from resight.types import Branch, Choice, Recipe
 
 FILE = "collection.json"
-FILES = "files"  # copies of codebooks and weights that the recipe names
-OWN = frozenset({FILE + TEMPORARY, FILES, LOCK, "images.lance"})
+OWN = frozenset({FILE + TEMPORARY, location.FILES, LOCK, "images.lance"})
+LARGEST = 16 << 20  # bytes of collection.json
+RESTORE = "restore it from a backup, or index the images again into a new collection"
+Kind = TypeVar("Kind")
 FORMAT = 1
 READABLE = (1,)  # the last two formats, as soon as there are two
 INDEXES = {"late": "maxsim", "inverted": "asmk_inverted", "histogram": "bow_histogram"}
@@ -61,8 +64,9 @@ class Metadata:
 def read(folder: Path) -> Metadata:
     path = folder / FILE
     try:
-        table: dict[str, Any] = json.loads(location.read_file(folder, FILE).decode("utf-8"))
-        version = int(table["format"])
+        data = location.read_file(folder, FILE)
+        table = require_table(parse_json(data, **_about(path), most=LARGEST), **_about(path))
+        version = _require(table, "format", int)
     except FileNotFoundError as error:
         raise CollectionError(
             f"there is no collection at {to_url(folder)}",
@@ -70,7 +74,7 @@ def read(folder: Path) -> Metadata:
             actual=f"a folder without {FILE}" if folder.exists() else "no such folder",
             fix="check the path, or make one with `resight index PHOTOS --into COLLECTION`",
         ) from error
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (KeyError, TypeError, OSError) as error:
         raise _damaged(path, error) from error
     if version not in READABLE:
         raise VersionMismatch(
@@ -80,8 +84,10 @@ def read(folder: Path) -> Metadata:
             fix="update resight" if version > FORMAT else "index the images again into a new collection",
         )
     try:
-        recipe = _locate(recipes.parse(rename_plugins(table["recipe"])), folder)
-        return Metadata(recipe, tuple(table["spaces"]), str(table["created"]), version)
+        stored = rename_plugins(_require(table, "recipe", dict))
+        recipe = _locate(_keep_to_itself(recipes.parse(stored), folder), folder)
+        spaces = tuple(_check_type(space, "spaces", str) for space in _require(table, "spaces", list))
+        return Metadata(recipe, spaces, str(table["created"]), version)
     except (KeyError, TypeError) as error:
         raise _damaged(path, error) from error
 
@@ -133,13 +139,36 @@ def _adopt(recipe: Recipe, folder: Path) -> Recipe:
         for name, value in choice.settings.items():
             if Path in (hints[name], *typing.get_args(hints[name])) and value is not None:
                 data = Path(value).read_bytes()
-                settings[name] = f"{FILES}/{fingerprint(data, 12)}{Path(value).suffix}"
+                settings[name] = location.name_by_content(data, Path(value).suffix)
                 location.write_file(folder, settings[name], data)
         return replace(choice, settings=_change_parts(settings, keep))
 
     return replace(
         recipe, branches=tuple(_change(named_networks.resolve_branch(part), keep) for part in recipe.branches)
     )
+
+
+def _keep_to_itself(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe of a remote collection, which a stranger may have written, without folders of this machine.
+
+    An address of a server is refused: the server would get the key for Qdrant and a description of every query.
+    """
+    if not is_remote(folder):
+        return recipe
+    for choice in (recipe.index, *(branch.index for branch in recipe.branches)):
+        if choice is not None and "://" in str(choice.settings.get("url", "")):
+            raise CollectionError(
+                f"the collection {to_url(folder)} sends searches to a server of its own choice",
+                expected="the name of an environment variable, such as RESIGHT_QDRANT_URL, or no server",
+                actual=f"url = {show(choice.settings['url'])}",
+                fix="write the variable's name into its collection.json, and set the variable if you trust the server",
+            )
+
+    def forget(choice: Choice) -> Choice:
+        return replace(choice, settings={key: value for key, value in choice.settings.items() if key != "cache"})
+
+    branches = tuple(replace(branch, index=branch.index and forget(branch.index)) for branch in recipe.branches)
+    return replace(recipe, index=forget(recipe.index), branches=branches)
 
 
 def _locate(recipe: Recipe, folder: Path) -> Recipe:
@@ -149,7 +178,7 @@ def _locate(recipe: Recipe, folder: Path) -> Recipe:
         own = {
             name: str(location.fetch(folder, value))
             for name, value in choice.settings.items()
-            if isinstance(value, str) and value.startswith(f"{FILES}/")
+            if isinstance(value, str) and value.startswith(f"{location.FILES}/")
         }
         return replace(choice, settings=_change_parts({**choice.settings, **own}, find))
 
@@ -209,10 +238,24 @@ def _write(folder: Path, made: Metadata) -> None:
     location.write_file(folder, FILE, f"{json.dumps(table, indent=1, default=str)}\n".encode())
 
 
+def _about(path: Path) -> dict[str, Any]:
+    return {"what": str(path), "error": CollectionError, "fix": RESTORE}
+
+
+def _require(table: Mapping[str, Any], key: str, kind: type[Kind]) -> Kind:
+    return _check_type(table[key], key, kind)
+
+
+def _check_type(value: Any, key: str, kind: type[Kind]) -> Kind:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{key} is of the type {type(value).__name__}, not {kind.__name__}")
+    return value
+
+
 def _damaged(path: Path, error: Exception) -> CollectionError:
     return CollectionError(
         f"{path} cannot be read",
         expected="the metadata of a collection, as JSON",
         actual=f"{type(error).__name__}: {error}",
-        fix="restore it from a backup, or index the images again into a new collection",
+        fix=RESTORE,
     )

@@ -1,0 +1,66 @@
+"""Bounds of JSON and TOML from elsewhere."""
+
+from pathlib import Path
+
+import pytest
+
+from resight.errors import CollectionError, InputError, ManifestError
+from resight.files.documents import DEPTH, parse_json, parse_toml, read_json, read_table
+
+LEVELS = 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * LEVELS,
+        "[" * LEVELS + "]" * LEVELS,
+        '{"a":' * LEVELS + "1" + "}" * LEVELS,
+        "[" * (DEPTH + 1) + "]" * (DEPTH + 1),
+        '{"a": [' * DEPTH + "]}" * DEPTH,
+        "",
+        "{",
+        '{"a": 1} x',
+        "9" * 5000,
+        b"\xff",
+    ],
+)
+def test_json_that_breaks_a_bound_is_one_error(text: str | bytes) -> None:
+    with pytest.raises(ManifestError, match="list cannot be read"):
+        parse_json(text, what="list", error=ManifestError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a = {'[' * LEVELS}{']' * LEVELS}",
+        f"a = {'{a = ' * 5000}1{'}' * 5000}",
+        f"{'a.' * (DEPTH + 1)}a = 1",
+        f"[{'a.' * (DEPTH + 1)}a]",
+        "a = ",
+        b"a = '\xff'",
+    ],
+)
+def test_toml_that_breaks_a_bound_is_one_error(text: str | bytes) -> None:
+    with pytest.raises(InputError, match="table cannot be read"):
+        parse_toml(text, what="table")
+
+
+def test_ordinary_documents_are_read() -> None:
+    assert parse_json(b'\xef\xbb\xbf{"a": [1, 2.5, null, "[[[["]}', what="x") == {"a": [1, 2.5, None, "[[[["]}
+    assert parse_json("[" * DEPTH + "]" * DEPTH, what="x")
+    assert parse_json('"' + "[" * 1000 + '"', what="x") == "[" * 1000
+    assert parse_toml("[a.b]\nc = [1, {d = 2}]", what="x") == {"a": {"b": {"c": [1, {"d": 2}]}}}
+
+
+def test_files_are_read_up_to_a_size(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1}')
+    assert read_table(path) == {"a": 1}
+    with pytest.raises(InputError, match=r"a\.json cannot be read"):
+        read_json(path, most=4)
+    path.write_text("[]")
+    with pytest.raises(CollectionError, match="a list"):
+        read_table(path, error=CollectionError)
+    with pytest.raises(FileNotFoundError):
+        read_json(tmp_path / "b.json")
