@@ -7,6 +7,8 @@ these run in this process: a process per group, as the command has it, would tak
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from support.scenes import write_views
 
 from resight.reproduce import kinds, worker
 from resight.reproduce.experiments import list_experiments
-from resight.reproduce.paper_table import PaperTable, list_papers, load_paper
+from resight.reproduce.paper_table import PaperTable, list_papers, list_tables, load_paper
 from resight.reproduce.reproduction import Reproduction
 from resight.reproduce.run import DataFolders, Measured, NotRun, Run
 
@@ -26,6 +28,7 @@ SAMPLES = ("craterbench", "ilias", "instre", "moonbench", "msls", "oxford_paris"
 TINY = 'branches.*.encoder={ name = "timm", model = "vit_tiny_patch16_224", untrained = true, size = 64 }'
 LOCAL = ("sift", "orb", "surf")  # key points need no weights
 SMALLER = {"moonbench": ("data.queries=2", "data.craters=0"), "msls": ("data.queries=2", "data.gallery=6")}
+HEAVY = ("torch", "timm", "transformers", "torchvision")
 ROWS = 2
 TABLES = [table for paper in list_papers() for table in load_paper(paper) if table.kind == "retrieval"]
 FAILING = """
@@ -224,3 +227,17 @@ def test_data_that_is_not_given_leaves_every_row_not_run(tmp_path: Path) -> None
     ran = run("reproduce", "craterbench/table_9", "--rows", "K = 4", "--out", tmp_path)
     assert ran.code == 0, ran.err
     assert "the data set craterbench was not given" in ran.out
+
+
+def test_the_list_loads_no_network_library() -> None:
+    """They take 20 seconds."""
+    code = (
+        "import sys; sys.argv = ['resight', 'reproduce', 'list', '--json']\n"
+        "from resight.apps.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr.strip() == "[]"
+    assert len(json.loads(ran.stdout)) == len(list_tables())

@@ -11,6 +11,7 @@ Values are TOML; a bare word needs no quotes.
 """
 
 import copy
+import functools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -27,10 +28,7 @@ def apply(table: dict[str, Any], override: str) -> None:
     """Apply one `dotted.key=value` to the tables of a recipe, in place."""
     names, text = _split(override)
     key = ".".join(names)
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text  # a bare word needs no quotes on the command line
+    value = _read_value(text)
     *parents, last = names
     targets: list[Any] = [table]
     for depth, parent in enumerate(parents):
@@ -47,6 +45,15 @@ def reaches(table: Mapping[str, Any], override: str) -> bool:
     names, _ = _split(override)
     rows = table.get("rows")
     return names[0] != "rows" or (isinstance(rows, Mapping) and any(name in (EVERY, *rows) for name in names[1:2]))
+
+
+@functools.lru_cache(1024)
+def _read_value(text: str) -> Any:
+    """A value of TOML; copy it before use."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word needs no quotes on the command line
 
 
 def _split(override: str) -> tuple[list[str], str]:

@@ -46,11 +46,15 @@ def list_experiments(
     problems: dict[str, RecipeError] = {}
     metrics: dict[str, list[str]] = {}
     for row in rows:
+        known: dict[str, tuple[str, RecipeError | None]] = {}  # most columns differ in their metric alone
         for column in (table.measured if columns is None else columns) if not row.skip else ():
             for alternative in list_alternatives(table, row, column):
-                made, problem = try_recipe(table, row, column, alternative, overrides)
-                key = make_key(made)
-                recipes.setdefault(key, made)
+                changes = repr((column.recipe, column.set, alternative))
+                if changes not in known:
+                    made, problem = try_recipe(table, row, column, alternative, overrides)
+                    known[changes] = make_key(made), problem
+                    recipes.setdefault(known[changes][0], made)
+                key, problem = known[changes]
                 cells.setdefault(key, []).append((row.name, column.name))
                 metrics.setdefault(key, []).extend(list_metrics(table, row, column))
                 if problem:

@@ -9,6 +9,7 @@ that come with the package lie in recipes/papers/<paper>/<table>.toml; such a ta
     list_tables()                          the names of all tables
 """
 
+import functools
 import re
 from collections.abc import Sequence
 from importlib import resources
@@ -35,10 +36,8 @@ def load_table(source: str | Path) -> PaperTable:
     """A table by its name ("craterbench/table_9") or the path of its file, validated."""
     path = Path(source)
     if path.suffix == ".toml" and path.is_file():
-        name = f"{path.parent.name}/{path.stem}"
-    else:
-        name, path = str(source), _find(str(source))
-    return TableReader(path, name).read()
+        return TableReader(path, f"{path.parent.name}/{path.stem}").read()
+    return _read(_find(str(source)), str(source))
 
 
 def load_paper(paper: str) -> list[PaperTable]:
@@ -46,7 +45,8 @@ def load_paper(paper: str) -> list[PaperTable]:
     known = list_papers()
     if paper not in known:
         raise _refuse_name(paper, [*known, *list_tables()])
-    return [load_table(name) for name in list_tables(paper)]
+    folder = _folder()
+    return [_read(folder / f"{name}.toml", name) for name in list_tables(paper)]
 
 
 def list_papers() -> list[str]:
@@ -58,6 +58,12 @@ def list_tables(paper: str = "") -> list[str]:
     folder = _folder()
     found = [path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml")]
     return sorted((name for name in found if not paper or name.startswith(f"{paper}/")), key=_by_number)
+
+
+@functools.cache
+def _read(path: Path, name: str) -> PaperTable:
+    """A table of the package, read once: tables refer to each other."""
+    return TableReader(path, name).read()
 
 
 def _by_number(name: str) -> tuple[str | int, ...]:

@@ -209,8 +209,8 @@ class TableReader:
         return given or next(iter(names), "")
 
     def _data(self, table: Mapping[str, Any]) -> tuple[str, ...]:
-        known = plugins.names("resight.data.sets")
         found = self._texts(table, "data", "the table")
+        known = plugins.names("resight.data.sets") if found else []
         for name in found:
             if name not in known:
                 raise self._refuse(

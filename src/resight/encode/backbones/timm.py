@@ -21,7 +21,8 @@ from resight.encode.backbones import About
 from resight.encode.networks import timm_network
 from resight.encode.networks.timm_network import TimmNetwork
 from resight.encode.networks.torch_backbone import Settings, TorchBackbone
-from resight.errors import MissingWeights, RecipeError
+from resight.encode.networks.weight_files import refuse_absent
+from resight.errors import RecipeError
 
 ABOUT = About(
     "networks of timm",
@@ -67,10 +68,5 @@ def find_weights(config: Config) -> Path | None:
         return None
     path = config.weights if config.weights is not None else timm_network.find_file(config.model)
     if path is None or not path.is_file():
-        raise MissingWeights(
-            f"the weights of {config.model} are not on this machine",
-            expected="the weights in the cache of the Hugging Face hub, or the setting weights with the path of a file",
-            actual="neither" if path is None else f"no file {path}",
-            fix="use it once with a network connection, or set `weights` to the path of a file",
-        )
+        raise refuse_absent(config.model, "neither" if path is None else f"no file {path}")
     return path

@@ -23,9 +23,10 @@ import torch
 
 from resight.encode.backbones import About
 from resight.encode.networks.architectures import describe, read_table
-from resight.encode.networks.pretrained import fetch_files, find_files, load_module, make_module
+from resight.encode.networks.pretrained import fetch_files, load_module, make_module
 from resight.encode.networks.torch_backbone import Settings, TorchBackbone
 from resight.encode.networks.transformers_network import TransformersNetwork, name_network
+from resight.encode.networks.weight_files import find_pretrained, refuse_absent
 from resight.errors import MissingWeights
 
 ABOUT = About(
@@ -74,14 +75,8 @@ def find_weights(config: Config) -> Path | None:
             actual="no such file",
             fix="check the setting `weights`",
         )
-    found = find_files(config.model)
+    found = find_pretrained(config.model)
     if found:
         return found[0]
     known = read_table().get(config.model)
-    consent = "accept the licence on the model's page, `hf auth login`, then " if known and known.gated else ""
-    raise MissingWeights(
-        f"the weights of {config.model} are not on this machine",
-        expected="the weights in the cache of the Hugging Face hub",
-        actual="not there",
-        fix=f"{consent}use it once with a network connection, or set `weights` to the path of a file",
-    )
+    raise refuse_absent(config.model, gated=known is not None and known.gated)

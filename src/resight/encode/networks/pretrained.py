@@ -7,7 +7,6 @@ removed; classifiers, decoders, text models and other copies of the network are 
 """
 
 import contextlib
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -24,9 +23,9 @@ from resight.encode.networks.architectures import FAMILIES, Architecture
 from resight.encode.networks.checkpoint_loader import PREFERRED, State, find_library, read, refuse_misfit, unwrap
 from resight.encode.networks.torch_backbone import SEED
 from resight.encode.networks.torchvision_compat import declare_missing
+from resight.encode.networks.weight_files import PRETRAINED_FILES, find_pretrained, list_shards
 from resight.errors import RecipeError
 
-FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 # Keys below the prefix that may be in the file alone: training adds them.
 SPARE = re.compile(
     r"(pooler|classifier|cls_classifier|distillation_classifier|decoder|text_model|text_projection|visual_projection"
@@ -79,32 +78,19 @@ def load_module(architecture: Architecture, files: list[Path], projection: bool 
     return module
 
 
-def find_files(model: str) -> list[Path]:
-    """The network's files in a folder or in the hub's cache; empty where one is missing."""
-    folder = Path(model)
-    if folder.is_dir():
-        first = next((folder / name for name in FILES if (folder / name).is_file()), None)
-        return [] if first is None else _list_shards(first)
-    first = hub.find(model, FILES)
-    if first is None:
-        return []
-    shards = [hub.find(model, [path.name]) for path in _list_shards(first)]
-    return [path for path in shards if path is not None] if all(shards) else []
-
-
 def fetch_files(model: str) -> list[Path]:
-    """`find_files`, or else the files fetched from the hub."""
-    found = find_files(model)
+    """The network's files, found on this machine or fetched from the hub."""
+    found = find_pretrained(model)
     if found:
         return found
     if Path(model).is_dir():
         raise RecipeError(
             f"the folder {model} holds no weights",
-            expected=f"one of {', '.join(FILES)}",
+            expected=f"one of {', '.join(PRETRAINED_FILES)}",
             actual=", ".join(sorted(path.name for path in Path(model).iterdir())[:8]) or "nothing",
             fix="save the network with save_pretrained, or set `weights` to a file",
         )
-    return [hub.fetch(model, [path.name]) for path in _list_shards(hub.fetch(model, FILES))]
+    return [hub.fetch(model, [path.name]) for path in list_shards(hub.fetch(model, PRETRAINED_FILES))]
 
 
 def extract_state(state: State, architecture: Architecture, projection: bool, file: str) -> State:
@@ -170,13 +156,6 @@ def _choose_class(architecture: Architecture, projection: bool) -> tuple[Any, An
     with explain_bad_config(architecture):
         config = getattr(transformers, family.config).from_dict({**architecture.config, **family.always})
     return getattr(transformers, family.projection if projection else family.model), config
-
-
-def _list_shards(first: Path) -> list[Path]:
-    if first.suffix != ".json":
-        return [first]
-    names = json.loads(first.read_text(encoding="utf-8"))["weight_map"].values()
-    return [first.parent / name for name in sorted(set(names))]
 
 
 def _refuse_naming(state: State, architecture: Architecture, anchor: str, file: str) -> RecipeError:

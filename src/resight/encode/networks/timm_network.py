@@ -22,6 +22,7 @@ from resight.encode.networks import hub
 from resight.encode.networks.checkpoint_loader import State, load_weights
 from resight.encode.networks.torch_backbone import SEED, ForwardHook, Input, Outputs, Settings
 from resight.encode.networks.torchvision_compat import declare_missing
+from resight.encode.networks.weight_files import TIMM_FILES
 from resight.errors import MissingWeights, RecipeError
 
 declare_missing()  # timm imports torchvision
@@ -30,7 +31,6 @@ import timm  # noqa: E402
 from timm.data.imagenet_info import infer_imagenet_subset  # noqa: E402
 from timm.layers import resample_abs_pos_embed  # noqa: E402
 
-FILES = ("model.safetensors", "pytorch_model.bin")  # of a repository on the hub, in the order that timm tries them
 # Parts that training adds and retrieval does not need: classifiers, heads and decoders of self-supervision.
 SPARE = ("head", "fc.", "classifier.", "decoder", "mask_token", "dino_head", "ibot_head", "projector", "predictor")
 
@@ -262,7 +262,7 @@ def _create(name: str, source: dict[str, Any] | None) -> Any:
 
 
 def _list_files(published: Any) -> tuple[str, ...]:
-    return (published.hf_hub_filename,) if published.hf_hub_filename else FILES
+    return (published.hf_hub_filename,) if published.hf_hub_filename else TIMM_FILES
 
 
 def _cache_path(url: str) -> Path:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from resight import plugins
-from resight.errors import ResightError
 from resight.recipe.tables import read_choice, write_choice
 from resight.reproduce.experiments import list_experiments
 from resight.reproduce.paper_table import PaperRow, PaperTable
@@ -69,18 +68,7 @@ def require_encoders(table: PaperTable) -> Requirements:
 @functools.cache
 def _describe(encoder: str) -> tuple[str, str]:
     """Where the weights of an encoder (as JSON) come from, and what is missing here; no network is loaded."""
-    from resight.encode import named_networks
-    from resight.encode.catalogue import list_encoders
+    from resight.encode.catalogue import describe
 
-    choice = read_choice(json.loads(encoder), "encoder")
-    (entry,) = list_encoders([choice.name])
-    if not choice.settings:
-        return entry.weights, entry.missing
-    try:
-        resolved = named_networks.resolve(choice)
-        module = plugins.find(named_networks.BACKBONES, resolved.name)
-        if hasattr(module, "find_weights"):
-            module.find_weights(plugins.configure(module.Config, resolved.settings, resolved.name))
-    except ResightError as error:
-        return entry.weights, "; ".join(part for part in (error.problem, error.fix) if part)
-    return entry.weights, ""
+    entry = describe(read_choice(json.loads(encoder), "encoder"))
+    return entry.weights, entry.missing

@@ -101,12 +101,16 @@ def _find_missing(backbone: str, file: str) -> str:
     if file:
         return "" if Path(file).is_file() else f"there are no weights {file}"
     try:
-        from resight.encode.networks.timm_network import find_file
+        from resight.encode.networks.weight_files import has_timm_weights
 
-        found = find_file(backbone)
+        here = has_timm_weights(backbone)
+        if here is None:
+            from resight.encode.networks.timm_network import find_file  # imports torch and timm
+
+            here = find_file(backbone) is not None
     except (ImportError, ResightError) as error:
         return str(error).partition("\n")[0]
-    return "" if found else f"the weights of {backbone} are not on this machine; use it once with a network connection"
+    return "" if here else f"the weights of {backbone} are not on this machine; use it once with a network connection"
 
 
 def measure(table: PaperTable, rows: Sequence[PaperRow], run: Run) -> Iterator[tuple[str, str, Cell]]:

@@ -17,9 +17,10 @@ from resight.encode import backbones  # noqa: E402
 from resight.encode.backbones.transformers import Config, find_weights  # noqa: E402
 from resight.encode.networks import hub  # noqa: E402
 from resight.encode.networks.architectures import Architecture, Preparation, describe  # noqa: E402
-from resight.encode.networks.pretrained import FILES, load_module, make_module, quieten  # noqa: E402
+from resight.encode.networks.pretrained import load_module, make_module, quieten  # noqa: E402
 from resight.encode.networks.torch_backbone import TorchBackbone  # noqa: E402
 from resight.encode.networks.torchvision_compat import declare_missing  # noqa: E402
+from resight.encode.networks.weight_files import PRETRAINED_FILES  # noqa: E402
 from resight.encode.preprocess import Statistics, prepare  # noqa: E402
 from resight.errors import MissingWeights, RecipeError  # noqa: E402
 from resight.types import Features  # noqa: E402
@@ -292,7 +293,7 @@ def test_a_folder_without_a_configuration_is_refused(tmp_path: Path):
 
 def test_a_folder_without_weights_is_refused(tmp_path: Path):
     error = refuse(model=write_config(tmp_path / "bare"))
-    assert FILES[0] in error.expected and "config.json" in error.actual
+    assert PRETRAINED_FILES[0] in error.expected and "config.json" in error.actual
     with pytest.raises(MissingWeights):
         find_weights(Config(model=str(tmp_path / "bare")))
 
