@@ -90,6 +90,16 @@ class Reader(Protocol):
         """A number that changes with every change of the collection."""
 
     @property
+    def commit_id(self) -> str:
+        """A text of its own for every commit of every collection: equal texts, equal contents.
+
+        Version numbers may come again, if the store goes back to an earlier state and is written to.
+        """
+
+    def find_commit(self, version: int) -> str | None:
+        """The commit that made an earlier version of this state's history; None if it is not known, or not earlier."""
+
+    @property
     def stamps(self) -> Mapping[str, int]:
         """A number per image id. While the number stays the same, so does everything stored of the image.
 
@@ -114,7 +124,10 @@ class Reader(Protocol):
 
 class Writer(Protocol):
     def write(self, records: Sequence[Record]) -> None:
-        """Store all of the records or none; a record replaces the one with the same id."""
+        """Store all of the records or none; a record replaces the one with the same id.
+
+        Here and below: once it has returned, not even a power cut undoes it.
+        """
 
     def remove(self, ids: Sequence[str]) -> int:
         """Remove images; returns how many of them were there."""

@@ -3,10 +3,14 @@
 Branch b has the columns b{b}_count, b{b}_vectors, b{b}_boxes, …: the bytes of C-contiguous arrays, null where the
 descriptor lacks the part. A table that is older than a part lacks its columns. The schema's metadata holds the layout,
 so one commit creates both.
+
+Each row has checksums (CRC-32), which every read compares: one of what is stored about the image, and per branch one of
+each part. Tables of format 1 have none.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,9 @@ LAYOUT_KEY = b"resight.layout"
 # By default Lance packs SIFT rows by a fifth, then reads them at half the speed and writes them at a quarter.
 PLAIN = {b"lance-encoding:compression": b"none"}
 IMAGE_COLUMNS = ("id", "path", "sha256", "bytes", "modified_ns", "width", "height", "label", "lat", "lon", "attributes")
+CHECK = "check"  # of the columns above; that of a branch is called checks
+PARTS = ("vectors", *FIELDS)
+CHECKS_TYPE = np.dtype("<u4")
 FIELD_TYPES: dict[Field, tuple[type[Any], tuple[int, ...]]] = {  # dtype, and the shape after [n]
     "boxes": (np.float32, (4,)),
     "weights": (np.float32, ()),
@@ -43,10 +50,12 @@ def make_schema(layout: Sequence[Layout]) -> Any:
         pa.field(name, kind, nullable=name in ("label", "lat", "lon"))
         for name, kind in zip(IMAGE_COLUMNS, types, strict=True)
     ]
+    fields.append(pa.field(CHECK, pa.uint32(), nullable=False))
     for branch in range(len(layout)):
         fields.append(pa.field(column(branch, "count"), pa.int32(), nullable=False))
         fields.append(pa.field(column(branch, "vectors"), pa.large_binary(), nullable=False, metadata=PLAIN))
         fields += [pa.field(column(branch, name), pa.large_binary(), metadata=PLAIN) for name in FIELDS]
+        fields.append(pa.field(column(branch, "checks"), pa.binary(len(PARTS) * CHECKS_TYPE.itemsize), nullable=False))
     return pa.schema(fields, metadata={LAYOUT_KEY: json.dumps([asdict(part) for part in layout]).encode()})
 
 
@@ -81,7 +90,9 @@ def encode(records: Sequence[Record], layout: Sequence[Layout], schema: Any) -> 
 
 def decode_images(rows: Any, order: NDArray[np.intp]) -> Iterator[ImageRecord]:
     """One ImageRecord per entry of `order`, the row number of each image in the arrow table `rows`."""
-    for row in rows.select(IMAGE_COLUMNS).take(order).to_pylist():
+    for row in rows.take(order).to_pylist():
+        if CHECK in row and row[CHECK] != _sum_image(row):
+            raise report_damaged_rows([str(row["id"])[:200]])
         known = {name: row[name] for name in ("label", "lat", "lon") if row[name] is not None}
         yield ImageRecord(
             id=row["id"],
@@ -99,11 +110,12 @@ def decode_descriptors(
 ) -> Descriptors:
     """The descriptors of `ids`; `order` holds the row number of each id in the arrow table `rows`."""
     counts = rows[column(branch, "count")].to_numpy()[order]
-    vectors, _ = _join(rows[column(branch, "vectors")], order)
+    checks = _read_checks(rows, branch, order)
+    vectors, _ = _join(rows[column(branch, "vectors")], order, ids, _choose(checks, "vectors"), counts)
     optional: dict[str, Any] = {}
     for name in fields:
         dtype, shape = FIELD_TYPES[name]
-        values, present = _join(rows[column(branch, name)], order)
+        values, present = _join(rows[column(branch, name)], order, ids, _choose(checks, name))
         if present.any() and not present[counts > 0].all():
             raise CollectionError(
                 f"some images of branch {branch} have {name} and others do not",
@@ -121,15 +133,51 @@ def decode_descriptors(
     )
 
 
-def _join(entries: Any, order: NDArray[np.intp]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """The bytes of a binary column, entry after entry in `order`, and which of those entries are not null."""
+def _join(
+    entries: Any,
+    order: NDArray[np.intp],
+    ids: Sequence[str],
+    checks: NDArray[np.uint32] | None,
+    starts: NDArray[Any] | None = None,
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """The bytes of a binary column, entry after entry in `order`, and which of those entries are not null.
+
+    `checks` are the entries' checksums, begun with `starts`.
+    """
     array = entries.combine_chunks()
     _, ends, data = array.buffers()
     stops = np.frombuffer(ends, np.int64)[array.offset :]
     values = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    parts = [values[stops[row] : stops[row + 1]] for row in order]
+    if checks is not None:
+        begin = np.zeros(len(parts), np.int64) if starts is None else starts
+        wrong = [n for n, part in enumerate(parts) if zlib.crc32(part.data, int(begin[n])) != checks[n]]
+        if wrong:
+            raise report_damaged_rows([ids[n] for n in wrong])
     # One copy orders the entries, aligns them for their dtype and makes them writable: arrow's memory is read-only.
-    joined = np.concatenate([values[stops[row] : stops[row + 1]] for row in order])
-    return joined, array.is_valid().to_numpy(zero_copy_only=False)[order]
+    return np.concatenate(parts), array.is_valid().to_numpy(zero_copy_only=False)[order]
+
+
+def _read_checks(rows: Any, branch: int, order: NDArray[np.intp]) -> NDArray[np.uint32] | None:
+    """[n, parts] the checksums of one branch; None where the table has none."""
+    name = column(branch, "checks")
+    if name not in rows.schema.names:
+        return None
+    data = b"".join(rows[name].to_pylist())
+    return np.frombuffer(data, CHECKS_TYPE).reshape(-1, len(PARTS))[order]
+
+
+def _choose(checks: NDArray[np.uint32] | None, part: str) -> NDArray[np.uint32] | None:
+    return None if checks is None else checks[:, PARTS.index(part)]
+
+
+def report_damaged_rows(ids: Sequence[str]) -> CollectionError:
+    return CollectionError(
+        f"the collection is damaged: {len(ids)} {'image has' if len(ids) == 1 else 'images have'} changed on the disk",
+        expected="what was written, by its checksum",
+        actual=", ".join(map(repr, ids[:3])) + (", …" if len(ids) > 3 else ""),
+        fix="`resight verify --deep` lists the damage, `resight repair` saves what is whole; or restore a backup",
+    )
 
 
 def _encode_image(image: ImageRecord) -> dict[str, Any]:
@@ -138,18 +186,31 @@ def _encode_image(image: ImageRecord) -> dict[str, Any]:
     label = others.pop("label") if isinstance(others.get("label"), str) else None
     lat, lon = (others.pop(key) if type(others.get(key)) in (int, float) else None for key in ("lat", "lon"))
     values = (image.id, str(image.path), image.sha256, image.bytes, image.modified_ns, *image.size, label, lat, lon)
-    return dict(zip(IMAGE_COLUMNS, (*values, json.dumps(others)), strict=True))
+    row = dict(zip(IMAGE_COLUMNS, (*values, json.dumps(others)), strict=True))
+    return {**row, CHECK: _sum_image(row)}
+
+
+def _sum_image(row: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps([row[name] for name in IMAGE_COLUMNS]).encode())
 
 
 def _encode_descriptors(branches: Sequence[Descriptors]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for branch, descriptors in enumerate(branches):
-        values[column(branch, "count")] = len(descriptors)
-        values[column(branch, "vectors")] = descriptors.vectors.tobytes()
+        parts: dict[str, bytes | None] = {"vectors": descriptors.vectors.tobytes()}
         for name in FIELDS:
             array = getattr(descriptors, name)
-            values[column(branch, name)] = None if array is None else np.asarray(array, FIELD_TYPES[name][0]).tobytes()
+            parts[name] = None if array is None else np.asarray(array, FIELD_TYPES[name][0]).tobytes()
+        values[column(branch, "count")] = len(descriptors)
+        values |= {column(branch, name): data for name, data in parts.items()}
+        values[column(branch, "checks")] = sum_parts(len(descriptors), parts)
     return values
+
+
+def sum_parts(count: int, parts: Mapping[str, bytes | None]) -> bytes:
+    """The checksums of a branch's parts, that of the vectors begun with the number of rows."""
+    sums = [zlib.crc32(parts[name] or b"", count if name == "vectors" else 0) for name in PARTS]
+    return np.array(sums, CHECKS_TYPE).tobytes()
 
 
 def _check_ids(records: Sequence[Record]) -> None:

@@ -1,8 +1,9 @@
 """A collection in one Lance table: one row per image, so one commit stores an image with all its descriptors.
 
 In go Records, out come ImageRecords and Descriptors. A commit adds files and never changes one, so a process that is
-killed leaves the state of the last commit. All reading goes through a snapshot of one version (`_snapshot`). The folder
-may lie in an object store, which Lance reaches by itself (s3:// with the AWS_… variables).
+killed leaves the state of the last commit, and so does a power cut (`_commit`, `_history`, `_recovery`). All reading
+goes through a snapshot of one version (`_snapshot`). The folder may lie in an object store, which Lance reaches by
+itself (s3:// with the AWS_… variables).
 
 Many processes on many machines may also write fragments at the same time: files that no version names yet, so that none
 of them changes the table. Each describes its files in lines of JSON. One process commits the descriptions; the rows
@@ -19,18 +20,21 @@ from typing import Any
 
 import lance
 
-from resight.errors import CollectionError, SpaceMismatch, StorageError
+from resight.errors import CollectionError, ResightError, SpaceMismatch, StorageError
 from resight.files import remote
 from resight.files.remote import is_remote, to_url
 from resight.store import FIELDS, KEEP, Field, Fragment, ImageRecord, Layout, Record
 from resight.store._arrow import encode, make_schema, read_layout
-from resight.store._snapshot import TABLE, Snapshot, locate_table, report_unreadable, split, summarise, take_snapshot
+from resight.store._commit import Committer
+from resight.store._errors import reading, report_unreadable, summarise, writing
+from resight.store._files import FileChecks
+from resight.store._history import TABLE, History, list_versions, name_manifest
+from resight.store._recovery import find_newest, step_back
+from resight.store._snapshot import Snapshot, locate_table, take_snapshot
 from resight.types import Descriptors
 
-DELETED_AT_ONCE = 5000
 COMPACTING = timedelta(minutes=10)  # longest compaction: a state may reach the age to go while it runs
 FILES, FILE_BYTES = 64, 16 << 20  # files that a table may have, or bytes for each file of a large one
-FULL = ("No space left", "os error 28", "quota exceeded", "os error 122")
 
 
 @dataclass(frozen=True)
@@ -41,21 +45,25 @@ class Config:
 
 def build(config: Config) -> "LanceStore":
     if not is_remote(config.folder):
-        with _writing():
+        with writing():
             if config.layout:
                 config.folder.mkdir(parents=True, exist_ok=True)
         if not config.folder.is_dir():
             raise _missing(config.folder)
-    return LanceStore(_open_table(config), config.folder)
+    return LanceStore(config)
 
 
 class LanceStore:
-    def __init__(self, table: Any, folder: Path) -> None:
-        self._folder = folder
-        self._table = table  # a Lance dataset; its methods move it to the version that they write
+    def __init__(self, config: Config) -> None:
+        self._folder = config.folder
+        self._history = History(config.folder)
+        self._committer = Committer(config.folder, self._history)
+        self._checks = FileChecks(config.folder)
         self._snapshot: Snapshot | None = None
         self._known: tuple[int, set[str]] | None = None  # version and its ids, so that a write need not read them
-        self.layout = read_layout(table.schema)
+        self._table = self._open(config.layout)  # a Lance dataset at the version that this store shows
+        self._mark = self._stat(self.version)  # of that version
+        self.layout = _check_layout(read_layout(self._table.schema), config)
 
     def __len__(self) -> int:
         return len(self.snapshot())
@@ -65,12 +73,19 @@ class LanceStore:
         return int(self._table.version)
 
     @property
+    def commit_id(self) -> str:
+        return self.snapshot().commit_id
+
+    def find_commit(self, version: int) -> str | None:
+        return self.snapshot().find_commit(version)
+
+    @property
     def stamps(self) -> Mapping[str, int]:
         return self.snapshot().stamps
 
     def snapshot(self) -> Snapshot:
         if self._snapshot is None:
-            self._snapshot = take_snapshot(self._folder, self.version, self._table.session())
+            self._snapshot = take_snapshot(self._folder, self._table, self._history, self._checks)
         return self._snapshot
 
     def metadata(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
@@ -82,9 +97,14 @@ class LanceStore:
         return self.snapshot().descriptors(branch, ids, fields=fields, batch=batch)
 
     def refresh(self) -> bool:
-        before = self.version
-        self._table.checkout_latest()
-        if self.version == before:
+        before = self._mark
+        if is_remote(self._folder):
+            with reading():
+                self._table.checkout_latest()
+        elif before != self._stat(next(iter(list_versions(self._folder / TABLE)), 0)):
+            self._table = self._open()
+        self._mark = self._stat(self.version)
+        if self._mark == before:
             return False
         self._snapshot = None
         return True
@@ -93,22 +113,20 @@ class LanceStore:
         if not records:
             return
         rows = encode(records, self.layout, self._table.schema)
-        ids = {record.image.id for record in records}
+        ids = [record.image.id for record in records]
         known = self._catch_up()
         with self._changing():
             if known.isdisjoint(ids):
-                self._table.insert(rows)
+                self._table = self._committer.append(self._write_files(rows), self.version, ids)
             else:
-                self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+                self._table = self._committer.merge(self._table, rows, ids)
         known.update(ids)
         self._known = self.version, known
 
     def write_apart(self, records: Sequence[Record]) -> Fragment:
         rows = encode(records, self.layout, self._table.schema)
-        with _writing():
-            table = locate_table(self._folder)
-            written = lance.fragment.write_fragments(rows, table, schema=rows.schema, mode="append")
-        files = tuple(json.dumps(fragment.to_json()) for fragment in written)
+        with writing():
+            files = tuple(json.dumps(fragment.to_json()) for fragment in self._write_files(rows))
         return Fragment(tuple(record.image.id for record in records), files)
 
     def commit(self, fragments: Sequence[Fragment]) -> None:
@@ -119,26 +137,23 @@ class LanceStore:
             files = [file for fragment in fragments for file in fragment.files]
             for file in files:
                 _check_sizes(json.loads(file), self._folder / TABLE / "data")
-            operation = lance.LanceOperation.Append([lance.FragmentMetadata.from_json(file) for file in files])
-            lance.LanceDataset.commit(locate_table(self._folder), operation, read_version=self.version)
-            self._table.checkout_latest()
+            written = [lance.FragmentMetadata.from_json(file) for file in files]
+            self._table = self._committer.append(written, self.version, ids)
         known.update(ids)
         self._known = self.version, known
 
     def sweep(self, keep: timedelta = KEEP) -> None:
-        self.refresh()
+        self._catch_up()
         with self._changing():
             self._clean_up(keep)
 
     def remove(self, ids: Sequence[str]) -> int:
         known = self._catch_up()
         found = [id for id in dict.fromkeys(ids) if id in known]
-        if not found:
-            return 0
-        rows = self.snapshot().stamps
-        for part in split(found, DELETED_AT_ONCE):
+        if found:
+            rows = self.snapshot().stamps
             with self._changing():
-                self._table.delete(f"_rowid IN ({', '.join(str(rows[id]) for id in part)})")
+                self._table = self._committer.delete(self._table, [rows[id] for id in found])
         return len(found)
 
     @property
@@ -148,9 +163,9 @@ class LanceStore:
         return int(totals["total_fragments"]) > max(FILES, int(totals["total_files_size"]) // FILE_BYTES)
 
     def compact(self, keep: timedelta = KEEP) -> None:
-        self.refresh()
+        self._catch_up()
         with self._changing():
-            self._table.optimize.compact_files()
+            self._table = self._committer.compact(self._table)
             self._clean_up(keep)
 
     def _clean_up(self, keep: timedelta) -> None:
@@ -159,10 +174,22 @@ class LanceStore:
         age = find_age(written, datetime.now().astimezone(), keep)
         # Lance takes an age of zero for none given.
         self._table.cleanup_old_versions(max(age, timedelta(milliseconds=1)), delete_unverified=True)
+        self._history.merge()
+
+    def _write_files(self, rows: Any) -> list[Any]:
+        """Rows in files of the table's folder that no version names yet."""
+        table = locate_table(self._folder)
+        return list(lance.fragment.write_fragments(rows, table, schema=rows.schema, mode="append"))
 
     def _catch_up(self) -> set[str]:
-        """The ids of the newest version; another process may have written since this store was opened."""
+        """The ids of the newest version; another process may have written since this store was opened.
+
+        What a power cut has torn is moved away first. Callers hold the writer lock.
+        """
         self.refresh()
+        if not is_remote(self._folder):
+            with writing():
+                step_back(self._folder, self.version, self._table.count_rows(), self._history)
         if self._known is None or self._known[0] != self.version:
             self._known = self.version, set(self.snapshot().stamps)
         return self._known[1]
@@ -170,8 +197,31 @@ class LanceStore:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         self._snapshot = self._known = None  # before, because a commit that fails or is interrupted may have happened
-        with _writing():
+        with writing():
             yield
+        self._mark = self._stat(self.version)
+
+    def _open(self, layout: Sequence[Layout] = ()) -> Any:
+        """The newest version; with a `layout`, a missing table is created."""
+        if is_remote(self._folder):
+            found = _open_remote(self._folder)
+        else:
+            with reading():
+                newest = find_newest(self._folder, self._history)
+            found = newest and newest[0]
+        if found is not None:
+            return found
+        if not layout:
+            raise _missing(self._folder)
+        with writing():
+            return self._committer.create(make_schema(layout).empty_table())
+
+    def _stat(self, version: int) -> tuple[int, int]:
+        """A version and the time of its manifest, which differs if the table went back and was written again."""
+        if is_remote(self._folder):
+            return version, 0
+        path = self._folder / TABLE / name_manifest(version)
+        return version, path.stat().st_mtime_ns if path.exists() else 0
 
 
 def find_age(written: Sequence[datetime], now: datetime, keep: timedelta) -> timedelta:
@@ -220,17 +270,16 @@ def _measure(path: Path) -> int | None:
     return path.stat().st_size if path.exists() else None
 
 
-def _open_table(config: Config) -> Any:
+def _open_remote(folder: Path) -> Any | None:
     try:
-        table = lance.dataset(locate_table(config.folder))
+        return lance.dataset(locate_table(folder))
     except (ValueError, RuntimeError, OSError) as error:
-        if "was not found" not in str(error):
-            raise _explain_open(error, config.folder) from error
-        if not config.layout:
-            raise _missing(config.folder) from error
-        with _writing():
-            return lance.write_dataset(make_schema(config.layout).empty_table(), locate_table(config.folder))
-    layout = read_layout(table.schema)
+        if "was not found" in str(error):
+            return None
+        raise _explain_open(error, folder) from error
+
+
+def _check_layout(layout: tuple[Layout, ...], config: Config) -> tuple[Layout, ...]:
     if config.layout not in ((), layout):
         raise SpaceMismatch(
             f"the collection in {config.folder} holds descriptors of another kind",
@@ -238,22 +287,7 @@ def _open_table(config: Config) -> Any:
             actual=", ".join(map(str, config.layout)),
             fix="use the recipe that it was made with, or index into a new folder",
         )
-    return table
-
-
-@contextmanager
-def _writing() -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, OSError) as error:
-        full = any(sign in str(error) for sign in FULL)
-        raise StorageError(
-            "the disk is full" if full else "the collection cannot be written",
-            expected="room for the new images" if full else "a folder that can be written to",
-            actual=summarise(error),
-            fix=("free some space" if full else "check the disk and the permissions")
-            + " and do it again; nothing that was reported as stored is lost",
-        ) from error
+    return layout
 
 
 def _missing(folder: Path) -> CollectionError:
@@ -265,7 +299,7 @@ def _missing(folder: Path) -> CollectionError:
     )
 
 
-def _explain_open(error: Exception, folder: Path) -> CollectionError | StorageError:
+def _explain_open(error: Exception, folder: Path) -> ResightError:
     """Damaged files, or an object store that refused a request or did not answer it."""
     if not (is_remote(folder) and "Error performing" in str(error)):
         return report_unreadable(error)
