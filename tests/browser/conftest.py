@@ -62,6 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_jpeg(made / "stranger.jpg", draw_scene(99))
     (made / "broken.jpg").write_bytes(b"\xff\xd8 this is no image")
     (made / "keys").write_text("curator sesame-of-the-curator\nguest sesame-of-the-guest read\n")
+    (made / "keys").chmod(0o600)
     (made / "reports").mkdir()
     (made / "reports/museum.html").write_text("<!doctype html><html lang=en><title>Museum</title><h1>Museum</h1>")
     return made

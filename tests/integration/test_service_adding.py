@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -25,7 +26,9 @@ from support.scenes import draw_scene, write_jpeg
 import resight
 from resight.apps.service.app import create_app
 from resight.apps.service.jobs.maintenance import sweep
+from resight.apps.service.jobs.write_lock import hold_write_lock
 from resight.apps.service.settings import ServiceSettings
+from resight.errors import StorageError
 from resight.files.lock import writer_lock
 
 WAIT = 60.0  # seconds that a job may take on a busy machine
@@ -393,3 +396,70 @@ def test_attributes_that_no_text_can_hold_are_refused_in_words(client: TestClien
     refused = send(client, [40], attributes='{"\\ud800": {}}')
     assert refused.status_code == 400
     assert "problem" in refused.json()["error"]
+
+
+def test_a_list_with_text_that_no_answer_can_carry_is_refused_before_anything_is_deleted(
+    client: TestClient, folder: Path
+) -> None:
+    body = '{"ids": ["own_0.jpg", "\\ud800"]}'
+    refused = client.post("/api/images/delete", content=body, headers={"content-type": "application/json"})
+    assert refused.status_code == 422 and "surrogate" in refused.json()["error"]["actual"]
+    assert len(list_ids(folder)) == 3
+
+
+def test_a_delete_with_a_broken_job_database_says_that_nothing_was_deleted(client: TestClient, folder: Path) -> None:
+    (folder / "jobs.sqlite").write_bytes(b"not a database" * 100)
+    refused = client.post("/api/images/delete", json={"ids": ["own_0.jpg"]})
+    assert refused.status_code == 507 and "job database" in refused.json()["error"]["problem"]
+    assert str(folder) not in refused.text and len(list_ids(folder)) == 3
+
+
+def test_a_delete_whose_database_breaks_meanwhile_says_what_was_deleted(
+    client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("full")
+
+    intake = cast(FastAPI, client.app).state.service.jobs.intakes["photos"]
+    monkeypatch.setattr(intake.store, "drop", fail)
+    answer = client.delete("/api/image", params={"id": "own_0.jpg"})
+    assert answer.status_code == 507 and "were deleted" in answer.json()["error"]["problem"]
+    assert list_ids(folder) == ["own_1.jpg", "own_2.jpg"]
+
+
+@pytest.mark.parametrize("change", ["PRAGMA user_version = 99", "ALTER TABLE items DROP COLUMN reason"])
+def test_no_upload_is_accepted_into_a_job_database_that_cannot_be_used(
+    client: TestClient, folder: Path, change: str
+) -> None:
+    finish(client, send(client, [10]))
+    service = cast(FastAPI, client.app).state.service
+    service.jobs.intakes["photos"].close()
+    table = sqlite3.connect(folder / "jobs.sqlite", isolation_level=None, timeout=WAIT)
+    table.execute(change)
+    table.close()
+    service.jobs.intakes["photos"].close()  # the worker may have opened it meanwhile
+    refused = send(client, [11])
+    assert refused.status_code == 507 and "job database" in refused.json()["error"]["problem"]
+    found = client.post("/api/search", files={"image": ("q.jpg", draw_jpeg(10))}, data={"k": "1"})
+    assert found.json()["hits"][0]["id"] == "scene_10.jpg", "searches go on"
+
+
+def test_what_could_not_be_added_is_listed_retried_and_discarded(client: TestClient, folder: Path) -> None:
+    intake = cast(FastAPI, client.app).state.service.jobs.intakes["photos"]
+    with hold_write_lock(intake.uploads.folder, WAIT):
+        job = send(client, [10, 11]).json()["job"]
+        for _ in range(20):  # interrupted too often, together and one by one
+            intake.queue.claim(32)
+    listed = client.get("/api/quarantine").json()
+    assert sorted(one["id"] for one in listed) == ["scene_10.jpg", "scene_11.jpg"]
+    assert all(one["job"] == job["id"] and one["reason"] for one in listed)
+    first, second = (one["key"] for one in sorted(listed, key=lambda one: one["id"]))
+    body = {"keys": [first, "unknown"], "collection": "photos"}
+    assert client.post("/api/quarantine/retry", json=body).json() == {"changed": 1, "missing": ["unknown"]}
+    assert client.post("/api/quarantine/discard", json={"keys": [second]}).json() == {"changed": 1, "missing": []}
+    end = time.monotonic() + WAIT
+    while client.get(f"/api/jobs/{job['id']}").json()["added"] < 1:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert client.get("/api/quarantine", params={"collection": "photos"}).json() == []
+    assert "scene_10.jpg" in list_ids(folder) and "scene_11.jpg" not in list_ids(folder)

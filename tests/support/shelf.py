@@ -19,6 +19,7 @@ class Shelf:
     def __init__(self, path: Path) -> None:
         self.path = self.local_folder = path
         self.images: dict[str, ImageRecord] = {}
+        self.version = 1
         self.portions: list[list[str]] = []
         self.faults: list[Exception] = []
         self.unbearable = b""  # content that the encoder breaks on
@@ -34,10 +35,12 @@ class Shelf:
                     raise ZeroDivisionError
             good = [ref for ref in refs if b"bad" not in ref.path.read_bytes()]
             self.images |= {ref.id: self._record(ref) for ref in good}
+            self.version += 1
             return AddReport(len(good), 0, 0, tuple(Skipped(str(ref.path), "bad") for ref in refs if ref not in good))
 
     def delete(self, ids: Sequence[str]) -> int:
         with writer_lock(self.path):
+            self.version += 1
             return sum(self.images.pop(id, None) is not None for id in ids)
 
     def view(self) -> "Shelf":

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from resight.apps.service.jobs.database import JournalError
 from resight.apps.service.schemas import Error
 from resight.apps.service.serializers import AsciiJSONResponse
 from resight.errors import (
@@ -106,6 +107,9 @@ def to_api_error(error: Exception) -> ApiError:
         return _convert_http_exception(error)
     if isinstance(error, InputError):
         return ApiError(400, error.problem, expected=error.expected, actual=error.actual, fix=error.fix)
+    if isinstance(error, JournalError):
+        log.warning("%s", error)
+        return ApiError(507, error.problem, fix=ASK_ADMINISTRATOR)
     for kind, known in SERVER_FAULTS.items():
         if isinstance(error, kind):
             log.warning("%s", error)

@@ -1,9 +1,9 @@
 """Request bodies and responses of the routes, as the OpenAPI description shows them. `serializers` makes the values."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import UploadFile
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from resight.audit.review.votes import Verdict
 
@@ -15,6 +15,27 @@ Value = str | int | float | bool
 Kind = Literal["copy", "near_copy", "same"]
 Reviewer = Annotated[str, Field(max_length=200, description="The name that the votes are stored under.")]
 MAX_IDS = 10_000
+
+
+class Body(BaseModel):
+    """The base of all request bodies: unknown fields are errors, and so is text that cannot be stored or sent back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_surrogates(cls, values: Any) -> Any:
+        if _has_surrogate(values):
+            raise ValueError("invalid text: a surrogate without its pair")
+        return values
+
+
+def _has_surrogate(value: Any) -> bool:
+    if isinstance(value, str):
+        return any("\ud800" <= letter <= "\udfff" for letter in value)
+    if isinstance(value, dict):
+        return any(_has_surrogate(key) or _has_surrogate(one) for key, one in value.items())
+    return isinstance(value, list) and any(map(_has_surrogate, value))
 
 
 class ErrorDetails(BaseModel):
@@ -223,6 +244,7 @@ class JobInfo(BaseModel):
     total: int
     added: int
     updated: int
+    quarantined: Annotated[int, Field(description="Files that could not be added and are kept: see /api/quarantine.")]
     skipped: list[SkippedFile]
     error: Annotated[str | None, Field(description="Why the job waits or has failed.")]
     created: Annotated[float, Field(description="Seconds since 1970.")]
@@ -233,9 +255,30 @@ class JobAnswer(BaseModel):
     job: JobInfo
 
 
-class AddFields(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class QuarantinedFile(BaseModel):
+    """An accepted upload that could not be added."""
 
+    key: str
+    job: str
+    collection: str
+    id: str
+    name: str
+    bytes: int
+    reason: str
+    since: Annotated[float, Field(description="When it was accepted, in seconds since 1970.")]
+
+
+class QuarantineBody(Body):
+    keys: Annotated[list[Annotated[str, Field(max_length=80)]], Field(min_length=1, max_length=1000)]
+    collection: Text | None = None
+
+
+class QuarantineResult(BaseModel):
+    changed: int
+    missing: Annotated[list[str], Field(description="Keys that are not in the quarantine.")]
+
+
+class AddFields(Body):
     images: Annotated[list[UploadFile], Field(min_length=1, description="Image files.")]
     ids: Annotated[
         list[Text],
@@ -251,9 +294,7 @@ class AddFields(BaseModel):
     collection: Annotated[Text | None, Field(description="A collection by name; by default the first.")] = None
 
 
-class UpdateFields(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class UpdateFields(Body):
     image: Annotated[UploadFile | None, Field(description="A new file for the image; by default it keeps its own.")] = (
         None
     )
@@ -266,10 +307,8 @@ class UpdateFields(BaseModel):
     ] = None
 
 
-class DeleteBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    ids: Annotated[list[str], Field(min_length=1, max_length=MAX_IDS)]
+class DeleteBody(Body):
+    ids: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(min_length=1, max_length=MAX_IDS)]
     collection: Text | None = None
 
 
@@ -282,15 +321,13 @@ class Removed(BaseModel):
     missing: Annotated[list[str], Field(description="Ids that do not exist.")]
 
 
-class VoteFields(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class VoteFields(Body):
     reviewer: Reviewer
     pair: Annotated[int, Field(description="The number of a pair, from 1.")]
     verdict: Verdict
 
 
-class UndoFields(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class UndoFields(Body):
     reviewer: Reviewer
     pair: Annotated[
         int | None, Field(description="The pair whose vote is removed, if it still exists; by default the last.")

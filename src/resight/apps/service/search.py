@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import UploadFile
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from resight.apps.service.error_responses import ApiError, not_found
 from resight.apps.service.executor import Slot
 from resight.apps.service.jobs.uploads import clean_name
+from resight.apps.service.schemas import Body
 from resight.apps.service.serializers import JsonObject, serialize_answer, serialize_explanation, serialize_query
 from resight.apps.service.state import Result, Service
 from resight.collection import Collection
@@ -35,9 +36,7 @@ Text = Annotated[str, Field(max_length=500)]
 Numbers = Annotated[str, Field(max_length=200)]
 
 
-class SearchFields(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SearchFields(Body):
     image: Annotated[UploadFile | None, Field(description="An image file; or send `id`.")] = None
     id: Annotated[Id | None, Field(description="An image of the collection: find other images of its object.")] = None
     box: Annotated[

@@ -13,8 +13,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from resight.apps.service.decode_pool import DecodePool
-from resight.apps.service.error_responses import not_found
+from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError, not_found
 from resight.apps.service.executor import SearchExecutor, limit_threads, lower_priority
+from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.worker import JobWorker
 from resight.apps.service.metrics import Metrics, measure_memory
 from resight.apps.service.settings import ServiceSettings
@@ -75,6 +76,18 @@ class Service:
         if chosen not in self.collections:
             raise not_found("collection", chosen[:80], f"one of {', '.join(self.collections)}")
         return chosen, self.collections[chosen]
+
+    def find_intake(self, name: str | None) -> Intake:
+        """The writing side of a collection; a 403 where the service is read-only."""
+        chosen, _ = self.find_collection(name)
+        if chosen not in self.jobs.intakes:
+            raise ApiError(403, "read-only access", expected="a service without --read-only", fix=ASK_ADMINISTRATOR)
+        return self.jobs.intakes[chosen]
+
+    def find_intakes(self, name: str | None) -> list[Intake]:
+        """The writing side of one collection, or of all; none where the service is read-only."""
+        names = [self.find_collection(name)[0]] if name else list(self.collections)
+        return [intake for name, intake in self.jobs.intakes.items() if name in names]
 
     def count_images(self) -> int:
         return sum(len(collection.view()) for collection in self.collections.values())

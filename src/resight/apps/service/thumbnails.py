@@ -20,6 +20,7 @@ from resight.errors import ImageError, StorageError
 from resight.files import cache_folder
 from resight.files.atomic import write_atomic
 from resight.files.fingerprint import fingerprint
+from resight.files.inside import resolve_inside
 from resight.files.remote import is_remote
 from resight.store import ImageRecord
 
@@ -68,7 +69,9 @@ class ThumbnailCache:
 
     def _path(self, record: ImageRecord, side: int, keep_metadata: bool) -> Path:
         key = f"{record.sha256}-{side}{'.jpg' if keep_metadata else '.webp'}"
-        return self.folder / key[:2] / key
+        return resolve_inside(
+            self.folder, f"{key[:2]}/{key}", what="a thumbnail"
+        )  # a stranger may have made the records
 
     def _write(self, path: Path, data: bytes) -> None:
         try:

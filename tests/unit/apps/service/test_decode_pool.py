@@ -1,11 +1,7 @@
-"""Decoding in processes of their own: real ones, with files that are whole, broken or dangerous."""
+"""How the service uses the sandbox: pictures as the library reads them, thumbnails, and a bound on waiting."""
 
 import asyncio
 import io
-import os
-import signal
-import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +10,9 @@ import pytest
 from PIL import Image
 from support.builders import draw_texture
 
-from resight.apps.service.decode_pool import DecodedImage, DecodePool, DecodeProcess
-from resight.apps.service.decode_worker import DecodeRequest
+from resight.apps.service import decode_pool
+from resight.apps.service.decode_pool import DecodedImage, DecodePool
+from resight.apps.service.error_responses import ApiError
 from resight.data import image_files
 from resight.errors import ImageError
 from resight.types import ImageRef
@@ -59,7 +56,7 @@ def test_a_small_picture_comes_along_when_it_is_asked_for(pool: DecodePool) -> N
         assert (image.format, image.size) == ("WEBP", (96, 72))
 
 
-def test_what_is_no_image_is_refused_by_its_name_and_the_decoder_lives_on(pool: DecodePool) -> None:
+def test_what_is_no_image_is_refused_by_its_name_and_the_process_lives_on(pool: DecodePool) -> None:
     before = pool.replaced
     for data in (b"", b"no image", encode()[:-200], encode(kind="JPEG")[:500]):
         with pytest.raises(ImageError, match="x\\.png"):
@@ -95,49 +92,20 @@ def test_a_position_in_exif_fills_only_what_is_not_known(
     assert set(pool.read(ref).ref.attributes) == set(image_files.read(ref).ref.attributes)
 
 
-def test_a_bomb_is_refused_by_its_header(pool: DecodePool) -> None:
-    with pytest.raises(ImageError, match="more than the limit"):
-        decode(pool, draw_bomb(60_000, 60_000))
+def test_the_limits_are_those_of_the_service(pool: DecodePool) -> None:
+    assert pool.timeout < 10  # no client waits longer for one image
+    assert "limits" in pool.protections
+    with pytest.raises(ImageError, match="more than the limit of 4,000,000"):
+        decode(pool, encode(2001, 2000))
 
 
-@pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 20.0), (signal.SIGSTOP, 0.5)])
-def test_a_decoder_that_dies_or_hangs_is_replaced_and_only_its_image_is_refused(
-    number: signal.Signals, seconds: float
-) -> None:
-    pool = DecodePool(1, MAX_PIXELS, seconds)
+def test_images_beyond_those_that_may_wait_are_turned_away(pool: DecodePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode_pool, "WAITING", 2)
 
-    def decode_in_trouble(one: DecodeProcess) -> DecodedImage:
-        os.kill(one.pid, number)
-        return one.decode(encode(), DecodeRequest("x.png"))
+    async def send_many() -> list[DecodedImage | BaseException]:
+        sent = (pool.decode(encode(), "x.png") for _ in range(4))
+        return await asyncio.gather(*sent, return_exceptions=True)
 
-    try:
-        with pytest.raises(ImageError, match="too much time or memory"):
-            asyncio.run(pool.run(decode_in_trouble))
-        assert pool.replaced == 1
-        pool.timeout = 20.0
-        assert decode(pool, encode()).picture.size == (320, 240)
-    finally:
-        pool.close()
-
-
-def test_no_secret_of_the_service_is_in_a_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RESIGHT_API_KEY", "k" * 20)
-    fresh = DecodePool(1, MAX_PIXELS)
-    fresh.start()
-    try:
-        decode(fresh, encode())  # the process runs by now
-        environment = asyncio.run(fresh.run(lambda one: Path(f"/proc/{one.pid}/environ").read_bytes()))
-    finally:
-        fresh.close()
-    assert b"k" * 20 not in environment
-    assert b"OPENBLAS_NUM_THREADS" in environment
-
-
-def draw_bomb(width: int, height: int) -> bytes:
-    """The beginning of a PNG that says it is huge."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    answers = asyncio.run(send_many())
+    assert sum(isinstance(answer, DecodedImage) for answer in answers) == 2
+    assert [answer.status for answer in answers if isinstance(answer, ApiError)] == [429, 429]

@@ -1,7 +1,8 @@
 """The SQLite file of a collection's jobs: one connection per process, opened on first use, with durable transactions.
 
 A committed transaction survives a power cut. Readers never wait for a writer; writers of other processes wait for each
-other.
+other. The file has a schema version (`PRAGMA user_version`). Opening migrates an older version, and refuses a newer one
+and a file that is damaged or lacks columns: accepting uploads into such a file would lose them.
 """
 
 import sqlite3
@@ -14,6 +15,7 @@ from resight.errors import StorageError
 from resight.files.sqlite import connect
 
 FILE = "jobs.sqlite"
+VERSION = 2
 TABLES = (
     """CREATE TABLE IF NOT EXISTS jobs (
         number INTEGER PRIMARY KEY,
@@ -38,11 +40,32 @@ TABLES = (
         state TEXT NOT NULL,  -- waiting, then an Outcome
         reason TEXT NOT NULL DEFAULT '',
         attempts INTEGER NOT NULL DEFAULT 0,
+        version INTEGER,  -- of the collection that first held it; NULL: not stored, deleted, or stored again later
         PRIMARY KEY (job, number)
+    )""",
+    """CREATE TABLE IF NOT EXISTS uploads (
+        sha256 TEXT PRIMARY KEY,
+        version INTEGER  -- of the collection that last held an image of this content; NULL: discarded
     )""",
     "CREATE INDEX IF NOT EXISTS waiting_items ON items (id) WHERE state = 'waiting'",
     "CREATE INDEX IF NOT EXISTS open_jobs ON jobs (served) WHERE state IN ('receiving', 'waiting', 'running')",
+    "CREATE INDEX IF NOT EXISTS stored_items ON items (id) WHERE version IS NOT NULL",
 )
+DISCARDED_IN_1 = (  # items of version 1 whose uploads their clients had given up
+    "sha256 != '' AND (state = 'cancelled' OR reason LIKE 'a later upload of%' OR reason LIKE 'it was deleted before%')"
+)
+COLUMNS = {  # of the present version; version 1 had neither a version number, nor items.version, nor uploads
+    "jobs": {"number", "id", "kind", "state", "created", "served", "finished", "error"},
+    "items": {
+        *("job", "number", "id", "name", "sha256", "bytes", "attributes", "box", "path"),
+        *("state", "reason", "attempts", "version"),
+    },
+    "uploads": {"sha256", "version"},
+}
+
+
+class JournalError(StorageError):
+    """The job database cannot be used. Its `problem` names no path, so that clients may read it."""
 
 
 class JobDatabase:
@@ -96,13 +119,51 @@ def _open(path: Path | str) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
     try:
         connection.execute("BEGIN IMMEDIATE")
-        for table in TABLES:
-            connection.execute(table)
+        _migrate(connection)
+        _check(connection)
         connection.execute("COMMIT")
-    except sqlite3.Error:
-        connection.close()
+    except (sqlite3.Error, StorageError):
+        connection.close()  # rolls back
         raise
     return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring a new or older database to the present version; the caller's transaction holds all of it."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise JournalError(
+            "the job database has a newer format than this service knows",
+            expected=f"version {VERSION} or older",
+            actual=f"version {version}",
+            fix="upgrade resight",
+        )
+    if version == 0 and "version" not in (known := _list_columns(connection, "items")) and known:
+        connection.execute("ALTER TABLE items ADD COLUMN version INTEGER")
+    if version < VERSION:
+        for table in TABLES:
+            connection.execute(table)
+        connection.execute(f"INSERT INTO uploads SELECT DISTINCT sha256, NULL FROM items WHERE {DISCARDED_IN_1}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    for table, columns in COLUMNS.items():
+        missing = columns - _list_columns(connection, table)
+        if missing:
+            raise JournalError(
+                "the job database is incomplete",
+                expected=f"a table {table} with the columns {', '.join(sorted(columns))}",
+                actual=f"without {', '.join(sorted(missing))}",
+                fix="restore it from a backup, or move it away: the service then lists its uploads in the quarantine",
+            )
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
+
+
+def _list_columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row["name"] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()}
 
 
 @contextmanager
@@ -110,9 +171,10 @@ def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StorageError(
-            f"cannot use the job database {path}",
+        raise JournalError(
+            "the job database cannot be used",
             expected="a writable SQLite file, and free space on its disk",
-            actual=str(error),
-            fix="free some space; you may move a damaged file away, since stored images do not depend on it",
+            actual=f"{path}: {error}",
+            fix="free some space; you may move a damaged file away: stored images do not depend on it, and the service "
+            "then lists its uploads in the quarantine",
         ) from error

@@ -9,14 +9,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from resight.apps.service.error_responses import not_found
+from resight.apps.service.error_responses import ApiError, not_found
 from resight.apps.service.jobs.database import JobDatabase
 from resight.apps.service.jobs.models import Job, Kind, PendingImage, ReceivedFile
 from resight.apps.service.jobs.store import FindPending, JobQueue, JobStore, Prepare, QueueLimits
+from resight.apps.service.jobs.upload_ledger import Quarantine
 from resight.apps.service.jobs.uploads import UploadStore, choose_ids
 from resight.apps.service.jobs.write_lock import hold_write_lock, retry_while_busy
 from resight.collection import Collection
 from resight.collection.change_detection import EXIF
+from resight.errors import ResightError, StorageError
 from resight.types import Attribute, Skipped
 
 log = logging.getLogger("resight.service.jobs")
@@ -38,8 +40,11 @@ class Intake:
         self._database = JobDatabase(collection.local_folder)
         self.store = JobStore(self._database, name, limits)
         self.queue = JobQueue(self._database)
+        self.quarantine = Quarantine(self._database, name)
+        self.fault = ""  # why nothing can be added now, in words for clients
         self.has_orphans = threading.Event()  # set when some uploads may no longer be referenced
         self.writes = 0  # changes of the collection by this process, for maintenance
+        self._version = -1  # the newest one seen; -1: lost images were not looked for yet
 
     def add(self, files: Sequence[ReceivedFile], ids: Sequence[str] = (), skipped: Sequence[Skipped] = ()) -> Job:
         """Accept new images, under these ids or under their file names; an image with the same id is replaced."""
@@ -75,17 +80,21 @@ class Intake:
         return self._accept("update", prepare, [] if file is None else [file])
 
     def delete(self, ids: Sequence[str], patience: float) -> Removal:
-        """Remove images, stored or waiting; CollectionBusy when others write for `patience` seconds."""
+        """Remove images, stored or waiting; CollectionBusy when others write for `patience` seconds.
+
+        An error means that nothing was deleted, unless it says otherwise.
+        """
         wanted = list(dict.fromkeys(ids))
         end = time.monotonic() + patience
+        self.store.check()
         with hold_write_lock(self.uploads.folder, patience):
             view = self.collection.view()
-            stored = {id for id in wanted if view.find(id) is not None}
+            stored = {record.id: record.sha256 for record in map(view.find, wanted) if record is not None}
             if stored:
                 retry_while_busy(lambda: self.collection.delete(sorted(stored)), end - time.monotonic())
-                self.collection.prepare()
-            dropped = self.store.drop(wanted)
-        gone = stored | dropped
+                self._prepare()
+            dropped = self._drop(wanted, stored)
+        gone = stored.keys() | dropped
         if gone:
             self.writes += 1
             self.has_orphans.set()
@@ -98,8 +107,48 @@ class Intake:
         self.has_orphans.set()
         return cancelled
 
+    def requeue_lost(self) -> int:
+        """Queue uploads again that the collection has lost, since it went back to an earlier state; returns how many.
+
+        The caller holds the write lock.
+        """
+        self._version = version = self.collection.view().version
+        lost = self.store.requeue_lost(version)
+        if lost:
+            log.warning("%s went back to version %d: %d of its uploads are added again", self.name, version, lost)
+        return lost
+
+    def may_have_lost(self) -> bool:
+        """True when the collection is at an earlier version than at the last call, and after the start."""
+        if not self._database.path.exists():
+            return False
+        version, before = self.collection.view().version, self._version
+        self._version = max(version, before) if before >= 0 else before
+        return before < 0 or version < before
+
     def close(self) -> None:
         self._database.close()
+
+    def _prepare(self) -> None:
+        """Show a deletion to searches. It is durable already: an index that cannot be built does not undo it."""
+        try:
+            self.collection.prepare()
+        except ResightError as error:
+            log.warning("searches of %s do not see the last deletion yet: %s", self.name, error)
+
+    def _drop(self, wanted: Sequence[str], stored: Mapping[str, str]) -> set[str]:
+        try:
+            return self.store.drop(wanted, list(stored.values()))
+        except StorageError as error:
+            if not stored:
+                raise
+            log.warning("%s", error)
+            raise ApiError(
+                507,
+                "the images were deleted, but uploads of the same ids that still wait may be added",
+                actual=f"{len(stored)} images deleted; {error.problem}",
+                fix="delete the same ids again later",
+            ) from error
 
     def _accept(self, kind: Kind, prepare: Prepare, files: Sequence[ReceivedFile]) -> Job:
         job = self.store.receive(kind, prepare)

@@ -1,6 +1,7 @@
 """Work that may be done when nothing waits: removing orphaned uploads, thumbnails and old jobs, and compaction.
 
-An upload is orphaned when neither a stored image nor an open job has its hash. Compaction rewrites the whole store and
+An upload is orphaned when neither a stored image nor a job needs its content; it is removed if the job database says
+why, and goes to the quarantine otherwise (upload_ledger.py). Compaction rewrites the whole store and
 its indexes. It starts after a few changes once no search has run for a while, and otherwise after so many changes that
 it costs each of them little: the larger the collection, the more. The longer it takes, the less often it runs.
 """
@@ -87,14 +88,21 @@ def sweep(intake: Intake) -> int:
     intake.store.forget()
     with hold_write_lock(intake.uploads.folder, patience=0):  # no item becomes an image meanwhile
         intake.has_orphans.clear()
+        intake.requeue_lost()
         present = list(intake.uploads.list_hashes())
-        stored = _list_hashes(intake)
-        with intake.store.hold() as pending:
-            removed = intake.uploads.remove_unused(iter(present), stored | pending)
+        view = intake.collection.view()
+        stored = {record.sha256 for record in view.records()}
+        with intake.store.hold() as ledger:
+            found = ledger.sort(present, stored, view.version)
+            removed = intake.uploads.remove(found.removable)
+            ledger.forget(found.removable)
+            ledger.quarantine(intake.uploads.measure(found.unexplained))
         intake.uploads.remove_temporary()
     thumbnails.remove_unused(stored)
     if removed:
         log.info("%d orphaned uploads removed from %s", removed, intake.name)
+    if found.unexplained:
+        log.warning("%d uploads of %s belong to no job and are in the quarantine", len(found.unexplained), intake.name)
     return removed
 
 

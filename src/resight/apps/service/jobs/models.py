@@ -1,7 +1,8 @@
 """Values of the job queue.
 
 A `ReceivedFile` is a file that a client sent; a `PendingImage` is one image that the service has accepted; an `Item` is
-the same with its position in a job; a `Job` sums up its items in the words of the HTTP API.
+the same with its position in a job; a `Job` sums up its items in the words of the HTTP API. An accepted image ends
+stored, discarded by its client (`skipped`, `cancelled`), or `quarantined`: its upload is kept until somebody decides.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from resight.types import Attribute, Box, ImageRef, Skipped
 
 Kind = Literal["add", "update"]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
-Outcome = Literal["added", "updated", "unchanged", "skipped", "cancelled"]
+Outcome = Literal["added", "updated", "unchanged", "skipped", "cancelled", "quarantined"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class Job:
     total: int
     added: int
     updated: int
-    skipped: tuple[Skipped, ...]
+    quarantined: int
+    skipped: tuple[Skipped, ...]  # with those in quarantine
     error: str | None
     created: float  # seconds since 1970
     finished: float | None
@@ -94,8 +96,35 @@ class Job:
             "total": self.total,
             "added": self.added,
             "updated": self.updated,
+            "quarantined": self.quarantined,
             "skipped": [{"path": one.path, "reason": one.reason} for one in self.skipped],
             "error": self.error,
             "created": self.created,
             "finished": self.finished,
+        }
+
+
+@dataclass(frozen=True)
+class QuarantinedUpload:
+    """An accepted upload that could not be added; its file is kept."""
+
+    key: str
+    job: str
+    collection: str
+    id: str
+    name: str
+    bytes: int
+    reason: str
+    since: float  # seconds since 1970
+
+    def serialize(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "job": self.job,
+            "collection": self.collection,
+            "id": self.id,
+            "name": self.name,
+            "bytes": self.bytes,
+            "reason": self.reason,
+            "since": self.since,
         }

@@ -21,15 +21,18 @@ from typing import Any, Protocol
 from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs.database import JobDatabase
 from resight.apps.service.jobs.models import Item, ItemResult, Job, Kind, PendingImage
+from resight.apps.service.jobs.upload_ledger import UploadLedger, discard, record_stored
 from resight.types import Skipped
 
 OPEN = "state IN ('waiting', 'running')"
 IN_OPEN_JOB = f"job IN (SELECT id FROM jobs WHERE {OPEN})"
 RECEIVING_TIMEOUT = 600.0  # seconds after which a job whose files never all arrived is forgotten
 RETRY = 10.0  # seconds
-SUSPICIOUS, MAX_ATTEMPTS = 2, 5  # interrupted attempts, after which an image is tried alone, and not at all
+SUSPICIOUS, MAX_ATTEMPTS = 2, 5  # interrupted attempts, after which an image is tried alone, and then quarantined
 REPLACED = "a later upload of the same id replaced it before it was added"
 DELETED = "it was deleted before it was added"
+REVERTED = "the collection went back to an earlier state; its lost images are added again"
+STORED = ("added", "updated", "unchanged")
 STOPPED = f"the service stopped {MAX_ATTEMPTS} times while it added this image"
 
 
@@ -90,12 +93,11 @@ class JobStore:
     def accept(self, job: str) -> Job:
         """Accept a job whose files are stored: from now on the service will carry it out."""
         with self._database.transaction() as table:
-            table.execute(
-                "UPDATE items SET state = 'skipped', reason = :reason WHERE state = 'waiting'"
-                f" AND {IN_OPEN_JOB} AND id IN (SELECT id FROM items WHERE job = :job)",
-                {"reason": REPLACED, "job": job},
-            )
+            replaced = f"state = 'waiting' AND {IN_OPEN_JOB} AND id IN (SELECT id FROM items WHERE job = ?)"
+            discard(table, replaced, (job,))
+            table.execute(f"UPDATE items SET state = 'skipped', reason = ? WHERE {replaced}", (REPLACED, job))
             table.execute("UPDATE jobs SET state = 'waiting' WHERE id = ? AND state = 'receiving'", (job,))
+            UploadLedger(table).reclaim(job)
             finish_jobs(table)
             return _read(table, job, self.collection)
 
@@ -107,25 +109,55 @@ class JobStore:
     def cancel(self, job: str) -> Job | None:
         """Skip the images that are not stored yet; None when there is no such job."""
         with self._database.transaction() as table:
-            table.execute(
-                f"UPDATE items SET state = 'cancelled' WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}", (job,)
-            )
+            waiting = f"job = ? AND state = 'waiting' AND {IN_OPEN_JOB}"
+            discard(table, waiting, (job,))
+            table.execute(f"UPDATE items SET state = 'cancelled' WHERE {waiting}", (job,))
             table.execute(
                 f"UPDATE jobs SET state = 'cancelled', error = NULL, finished = ? WHERE id = ? AND {OPEN}",
                 (time.time(), job),
             )
         return self.find(job)
 
-    def drop(self, ids: Sequence[str]) -> set[str]:
-        """Skip waiting images, since they are deleted; returns their ids."""
+    def drop(self, ids: Sequence[str], deleted: Sequence[str] = ()) -> set[str]:
+        """Skip waiting images, since they are deleted; returns their ids.
+
+        `deleted` are the hashes of the stored images that were deleted with them: their uploads are no longer needed.
+        """
         with self._database.transaction() as table:
             waiting = {id for id in ids if _is_waiting(table, id)}
+            for id in waiting:
+                dropped = f"id = ? AND state = 'waiting' AND {IN_OPEN_JOB}"
+                discard(table, dropped, (id,))
+                table.execute(f"UPDATE items SET state = 'skipped', reason = ? WHERE {dropped}", (DELETED, id))
             table.executemany(
-                f"UPDATE items SET state = 'skipped', reason = ? WHERE id = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
-                [(DELETED, id) for id in waiting],
+                "UPDATE items SET version = NULL WHERE id = ? AND version IS NOT NULL", [(id,) for id in ids]
             )
+            table.executemany("INSERT OR REPLACE INTO uploads VALUES (?, NULL)", [(sha256,) for sha256 in deleted])
             finish_jobs(table)
         return waiting
+
+    def check(self) -> None:
+        """Raises a StorageError where the database cannot be used."""
+        with self._database.reading():
+            pass
+
+    def requeue_lost(self, version: int) -> int:
+        """Queue images again that were stored in a later version than this; returns how many.
+
+        The collection has gone back: it was restored from a backup, or lost its newest state.
+        """
+        lost = f"version > ? AND id NOT IN (SELECT id FROM items WHERE state = 'waiting' AND {IN_OPEN_JOB})"
+        with self._database.transaction() as table:
+            jobs = [
+                (REVERTED, *row) for row in table.execute(f"SELECT DISTINCT job FROM items WHERE {lost}", (version,))
+            ]
+            count = table.execute(
+                f"UPDATE items SET state = 'waiting', reason = '', attempts = 0, version = NULL WHERE {lost}",
+                (version,),
+            ).rowcount
+            table.execute("UPDATE items SET version = NULL WHERE version > ?", (version,))
+            table.executemany("UPDATE jobs SET state = 'waiting', finished = NULL, error = ? WHERE id = ?", jobs)
+        return count
 
     def find(self, job: str) -> Job | None:
         with self._database.reading() as table:
@@ -139,20 +171,20 @@ class JobStore:
             return [_read(table, row["id"], self.collection) for row in table.execute(newest, (limit,)).fetchall()]
 
     @contextmanager
-    def hold(self) -> Iterator[set[str]]:
-        """The hashes of the uploads that jobs need; inside the block, no job can add another."""
+    def hold(self) -> Iterator[UploadLedger]:
+        """The ledger of uploads; inside the block, no job can add another upload."""
         with self._database.transaction() as table:
-            rows = table.execute("SELECT DISTINCT sha256 FROM items WHERE state = 'waiting'").fetchall()
-            yield {row["sha256"] for row in rows}
+            yield UploadLedger(table)
 
     def forget(self) -> None:
         """Remove jobs that ended long ago or are too many, and those whose files never all arrived."""
         now = time.time()
         newest = "SELECT id FROM jobs WHERE finished IS NOT NULL ORDER BY number DESC LIMIT ?"
+        over = "finished IS NOT NULL AND id NOT IN (SELECT job FROM items WHERE state = 'quarantined')"
         with self._database.transaction() as table:
             _forget(table, "state = 'receiving' AND created < ?", (now - RECEIVING_TIMEOUT,))
-            _forget(table, "finished < ?", (now - self._limits.days * 86400,))
-            _forget(table, f"finished IS NOT NULL AND id NOT IN ({newest})", (self._limits.remembered,))
+            _forget(table, f"{over} AND finished < ?", (now - self._limits.days * 86400,))
+            _forget(table, f"{over} AND id NOT IN ({newest})", (self._limits.remembered,))
 
     def _check_limits(self, table: Connection, images: Sequence[PendingImage]) -> None:
         limits = self._limits
@@ -205,8 +237,8 @@ class JobQueue:
             _count_attempt(table, items, -1)
             table.execute(f"UPDATE jobs SET error = ? WHERE id = ? AND {OPEN}", (error, items[0].job))
 
-    def finish(self, results: Sequence[ItemResult]) -> None:
-        """Record the outcome of items, after the collection has stored them."""
+    def finish(self, results: Sequence[ItemResult], version: int) -> None:
+        """Record the outcome of items, after the collection has stored them durably in this version."""
         with self._database.transaction() as table:
             for one in results:
                 key = (one.item.job, one.item.number)
@@ -215,13 +247,16 @@ class JobQueue:
                     (one.outcome, one.reason, *key),
                 )
                 table.execute(f"UPDATE jobs SET error = NULL WHERE id = ? AND {OPEN}", key[:1])
+                if one.outcome in STORED:
+                    record_stored(table, one.item, version)
             finish_jobs(table)
 
     def fail(self, job: str, error: str) -> None:
-        """End a job that can never succeed."""
+        """End a job that cannot succeed now; its uploads go to the quarantine."""
         with self._database.transaction() as table:
             table.execute(
-                f"UPDATE items SET state = 'skipped', reason = ? WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
+                "UPDATE items SET state = 'quarantined', reason = ?"
+                f" WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
                 (error, job),
             )
             table.execute(
@@ -261,7 +296,7 @@ def read_item(row: Row) -> Item:
 
 
 def read_job(row: Row, counts: dict[str, int], skipped: list[Row], collection: str) -> Job:
-    """`counts`: items per state; `skipped`: the rows of skipped items."""
+    """`counts`: items per state; `skipped`: the rows of skipped and quarantined items."""
     total = sum(counts.values())
     return Job(
         id=row["id"],
@@ -272,6 +307,7 @@ def read_job(row: Row, counts: dict[str, int], skipped: list[Row], collection: s
         total=total,
         added=counts.get("added", 0),
         updated=counts.get("updated", 0),
+        quarantined=counts.get("quarantined", 0),
         skipped=tuple(Skipped(one["name"], one["reason"]) for one in skipped),
         error=row["error"],
         created=row["created"],
@@ -301,7 +337,7 @@ def _read(table: Connection, job: str, collection: str) -> Job:
     (row,) = table.execute("SELECT * FROM jobs WHERE id = ?", (job,)).fetchall()
     counted = table.execute("SELECT state, count(*) FROM items WHERE job = ? GROUP BY state", (job,)).fetchall()
     skipped: list[Row] = table.execute(
-        "SELECT name, reason FROM items WHERE job = ? AND state = 'skipped' ORDER BY number", (job,)
+        "SELECT name, reason FROM items WHERE job = ? AND state IN ('skipped', 'quarantined') ORDER BY number", (job,)
     ).fetchall()
     return read_job(row, dict(counted), skipped, collection)
 
@@ -312,13 +348,15 @@ def _is_waiting(table: Connection, id: str) -> bool:
 
 
 def _forget(table: Connection, condition: str, values: tuple[object, ...]) -> None:
+    discard(table, f"state = 'waiting' AND job IN (SELECT id FROM jobs WHERE {condition})", values)
     table.execute(f"DELETE FROM items WHERE job IN (SELECT id FROM jobs WHERE {condition})", values)
     table.execute(f"DELETE FROM jobs WHERE {condition}", values)
 
 
 def _give_up(table: Connection) -> None:
     table.execute(
-        f"UPDATE items SET state = 'skipped', reason = ? WHERE state = 'waiting' AND attempts >= ? AND {IN_OPEN_JOB}",
+        "UPDATE items SET state = 'quarantined', reason = ?"
+        f" WHERE state = 'waiting' AND attempts >= ? AND {IN_OPEN_JOB}",
         (STOPPED, MAX_ATTEMPTS),
     )
     finish_jobs(table)

@@ -6,8 +6,7 @@
   never becomes a path.
 - `read_attributes` checks JSON attributes: names without the signs of conditions; text, numbers or booleans as values.
 - `UploadStore` writes files below COLLECTION/uploads/, each named after the SHA-256 of its content. After `save`, they
-  survive a power cut. One file serves all images of the same content, so that it is removed only when neither an image
-  nor a job has its hash (`remove_unused`).
+  survive a power cut. One file serves all images of the same content; upload_ledger.py decides when it is removed.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ import os
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Never
 
@@ -220,15 +219,19 @@ class UploadStore:
             if HASH.fullmatch(path.name) and path == self.path(path.name) and not path.is_symlink():
                 yield path.name
 
-    def remove_unused(self, candidates: Iterator[str], used: Container[str]) -> int:
-        """Remove the candidates that are not in use; returns how many."""
+    def remove(self, hashes: Iterable[str]) -> int:
+        """Remove files; returns how many."""
         removed = 0
-        for sha256 in candidates:
-            if sha256 not in used and HASH.fullmatch(sha256):
-                with contextlib.suppress(OSError):  # another process was faster, or the next sweep tries again
+        for sha256 in hashes:
+            if HASH.fullmatch(sha256):
+                with contextlib.suppress(OSError):  # another process was faster
                     self.path(sha256).unlink()
                     removed += 1
         return removed
+
+    def measure(self, hashes: Iterable[str]) -> dict[str, int]:
+        """Hash → bytes of each file."""
+        return {sha256: self.path(sha256).stat().st_size for sha256 in hashes}
 
     def remove_temporary(self) -> None:
         """Remove files that a killed process left unfinished."""
@@ -239,10 +242,17 @@ class UploadStore:
 
     def _write(self, data: bytes) -> Path:
         path = self.path(fingerprint(data))
-        if not path.is_file():
+        if not _holds(path, data):  # also where an earlier file of this name is damaged
             with write_atomic(path, "cannot store the upload", "free some space, then send it again") as temporary:
                 _write_durably(temporary, data)
         return path
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
 
 
 def _write_durably(path: Path, data: bytes) -> None:

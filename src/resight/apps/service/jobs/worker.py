@@ -105,22 +105,29 @@ class BatchAdder:
 
     def add_next(self) -> bool:
         """Add one batch; false when nothing waits, or nothing can be added now."""
+        intake = self._intake
         if time.monotonic() < self._not_before:
             return False
         try:
-            if not self._intake.queue.has_work():
+            if intake.may_have_lost():
+                with hold_write_lock(intake.uploads.folder, patience=0):
+                    intake.requeue_lost()
+            if not intake.queue.has_work():
+                intake.fault = ""
                 return False
-            with hold_write_lock(self._intake.uploads.folder, patience=0):
-                items = self._intake.queue.claim(self._batch)
+            with hold_write_lock(intake.uploads.folder, patience=0):
+                items = intake.queue.claim(self._batch)
                 if items:
                     self._add(items)
         except CollectionBusy:
             self._wait(MAX_BUSY_PAUSE)
             return False
         except (StorageError, CollectionError) as error:
-            log.warning("adding to %s waits: %s", self._intake.name, error)
+            log.warning("adding to %s waits: %s", intake.name, error)
+            intake.fault = to_api_error(error).problem
             self._wait(MAX_ERROR_PAUSE)
             return False
+        intake.fault = ""
         self._pause = MIN_PAUSE
         return True
 
@@ -129,7 +136,7 @@ class BatchAdder:
         begin = time.monotonic()
         try:
             results = add_batch(intake.collection, intake.uploads, items)
-            intake.collection.prepare()  # a client that reads "added" can search for the image
+            version = intake.collection.prepare().version  # a client that reads "added" can search for the image
         except PERMANENT as error:
             log.error("job %s failed: %s", items[0].job, error)
             intake.queue.fail(items[0].job, to_api_error(error).problem)
@@ -140,7 +147,7 @@ class BatchAdder:
         except ResightError as error:
             intake.queue.release(items, to_api_error(error).problem)
             raise
-        intake.queue.finish(results)
+        intake.queue.finish(results, version)
         intake.writes += 1
         if any(one.outcome != "added" for one in results):
             intake.has_orphans.set()
@@ -169,7 +176,7 @@ def add_batch(collection: Collection, uploads: UploadStore, items: Sequence[Item
     except Exception as error:  # an unusual image may break an encoder in any way
         if len(items) == 1:
             log.warning("cannot add an image", exc_info=error)
-            return [ItemResult(items[0], "skipped", "it could not be encoded")]
+            return [ItemResult(items[0], "quarantined", "it could not be encoded")]
     return [result for item in items for result in add_batch(collection, uploads, [item])]
 
 
@@ -180,7 +187,7 @@ def _add_all(collection: Collection, uploads: UploadStore, items: Sequence[Item]
     after = _find_records(collection, items)
     reasons = {one.path: one.reason for one in report.skipped}
     return [
-        ItemResult(item, "skipped", reasons[to_url(ref.path)])
+        ItemResult(item, "quarantined", reasons[to_url(ref.path)])
         if to_url(ref.path) in reasons
         else ItemResult(item, _compare(item, before.get(ref.id), after.get(ref.id)))
         for item, ref in zip(items, refs, strict=True)

@@ -60,8 +60,7 @@ def _make_write_routes(service: Service) -> APIRouter:
 
         The job's `skipped` lists the files that cannot be decoded; a 400 when there are no others.
         """
-        name, _ = service.find_collection(fields.collection)
-        intake = service.jobs.intakes[name]
+        intake = service.find_intake(fields.collection)
         _check_count(len(fields.images), len(fields.ids), service.settings.max_files)
         check_ids(fields.ids)
         names = [file.filename or "" for file in fields.images]
@@ -83,8 +82,7 @@ def _make_write_routes(service: Service) -> APIRouter:
         id: ImageId, fields: Annotated[UpdateFields, Form(media_type=FORM)], collection: InCollection = None
     ) -> dict[str, Any]:
         """Accepts a new file for an image, new attributes in place of all that it has, or both."""
-        name, _ = service.find_collection(collection)
-        intake = service.jobs.intakes[name]
+        intake = service.find_intake(collection)
         if fields.image is None and fields.attributes is None:
             raise ApiError(422, "nothing to change", expected="image, attributes or both", fix="send one of them")
         attributes = None if fields.attributes is None else read_attributes(fields.attributes)
@@ -99,8 +97,8 @@ def _make_write_routes(service: Service) -> APIRouter:
     @routes.delete("/api/image", response_model=RemovedOne)
     async def delete_image(id: ImageId, collection: InCollection = None) -> dict[str, Any]:
         """Removes an image at once, stored or waiting. Of the files, only uploads are deleted."""
-        name, _ = service.find_collection(collection)
-        removal = await write(lambda: service.jobs.intakes[name].delete([id], PATIENCE))
+        intake = service.find_intake(collection)
+        removal = await write(lambda: intake.delete([id], PATIENCE))
         if not removal.removed:
             raise not_found("image", id[:80], "check the id")
         service.jobs.wake()
@@ -113,8 +111,8 @@ def _make_write_routes(service: Service) -> APIRouter:
     )
     async def delete_images(body: DeleteBody) -> dict[str, Any]:
         """Removes many images at once; lists the ids that do not exist."""
-        name, _ = service.find_collection(body.collection)
-        removal = await write(lambda: service.jobs.intakes[name].delete(body.ids, PATIENCE))
+        intake = service.find_intake(body.collection)
+        removal = await write(lambda: intake.delete(body.ids, PATIENCE))
         service.jobs.wake()
         return {"removed": removal.removed, "missing": list(removal.missing)}
 
@@ -128,9 +126,7 @@ def _make_job_routes(service: Service) -> APIRouter:
     @routes.get("", response_model=list[JobInfo])
     def list_jobs(collection: Annotated[str | None, Query(max_length=500)] = None) -> list[dict[str, Any]]:
         """The newest first; those of one collection, or of all."""
-        names = [service.find_collection(collection)[0]] if collection else list(service.collections)
-        intakes = [intake for name, intake in service.jobs.intakes.items() if name in names]
-        jobs = [job for intake in intakes for job in intake.store.list_jobs(MAX_JOBS)]
+        jobs = [job for intake in service.find_intakes(collection) for job in intake.store.list_jobs(MAX_JOBS)]
         return [job.serialize() for job in sorted(jobs, key=lambda job: -job.created)[:MAX_JOBS]]
 
     @routes.get("/{job}", response_model=JobInfo)

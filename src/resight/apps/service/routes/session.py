@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from resight.apps.service import auth, schemas
 from resight.apps.service.api_keys import Caller, find_key
@@ -12,9 +12,7 @@ from resight.apps.service.serializers import AsciiJSONResponse, JsonObject
 from resight.apps.service.state import Service
 
 
-class SignIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SignIn(schemas.Body):
     key: Annotated[str, Field(min_length=1, max_length=500)]
 
 

@@ -6,6 +6,7 @@ import { announce, problem } from "./notifications.js";
 import { collectionName, refresh } from "./session.js";
 import { watchJob } from "./jobs.js";
 import { formatCount } from "./format.js";
+import { quarantine } from "./quarantine.js";
 
 const PARCEL_FILES = 20;
 const PARCEL_BYTES = 20e6; // below the server's limit of a request
@@ -14,11 +15,17 @@ const PARCEL_BYTES = 20e6; // below the server's limit of a request
 export function uploads({ finished }) {
   const element = h("div", { class: "jobs", role: "region", "aria-label": "Images being added" });
   const stops = new Set();
-  get("/api/jobs").then(
-    (jobs) => jobs.filter((job) => ["waiting", "running"].includes(job.state)).forEach((job) => follow(job, panel())),
-    () => {},
-  );
+  const kept = quarantine({ changed: refreshJobs });
+  element.append(kept.element);
+  refreshJobs();
   return { element, add, close: () => stops.forEach((stop) => stop()) };
+
+  function refreshJobs() {
+    get("/api/jobs").then(
+      (jobs) => jobs.filter((job) => ["waiting", "running"].includes(job.state)).forEach((job) => follow(job, panel())),
+      () => {},
+    );
+  }
 
   async function add(files) {
     for (const parcel of parcels(files)) {
@@ -50,6 +57,7 @@ export function uploads({ finished }) {
       if (!["waiting", "running"].includes(now.state)) {
         stops.delete(stop);
         announce(formatJob(now));
+        kept.refresh();
         refresh();
         finished();
       }

@@ -26,7 +26,7 @@ def test_a_sweep_keeps_what_images_jobs_and_arriving_files_need(intake: Intake) 
         assert sweep(intake) == 1
         return b"arriving"
 
-    intake.uploads.save([b"left over"])
+    intake.cancel(promise(intake, "cancelled"))
     intake.add([ReceivedFile("arriving", arriving.sha256, arrive_while_swept, 8)])
     left = {intake.uploads.path(sha256).read_bytes() for sha256 in intake.uploads.list_hashes()}
     assert left == {b"stored", b"waiting", b"arriving"}

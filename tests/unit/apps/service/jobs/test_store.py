@@ -54,11 +54,11 @@ def test_a_job_is_waiting_then_running_then_done(desk: Desk) -> None:
         (Skipped("bad.jpg", "it is empty"),),
     )
     items = desk.queue.claim(1)
-    desk.queue.finish([ItemResult(items[0], "added")])
+    desk.queue.finish([ItemResult(items[0], "added")], 1)
     found = desk.store.find(job)
     assert found is not None
     assert (found.state, found.done, found.added, found.finished) == ("running", 2, 1, None)
-    desk.queue.finish([ItemResult(desk.queue.claim(32)[0], "updated")])
+    desk.queue.finish([ItemResult(desk.queue.claim(32)[0], "updated")], 2)
     found = desk.store.find(job)
     assert found is not None and found.finished is not None
     assert (found.state, found.done, found.added, found.updated) == ("done", 3, 1, 1)
@@ -77,10 +77,10 @@ def test_what_is_still_being_received_is_neither_shown_nor_added_but_its_files_a
     job = desk.receive("a")
     assert desk.store.find(job) is None and desk.store.list_jobs() == [] and desk.claim() == []
     with desk.store.hold() as held:
-        assert held == {"a"}
+        assert held.list_needed() == {"a"}
     desk.store.abandon(job)
     with desk.store.hold() as held:
-        assert held == set()
+        assert held.list_needed() == set()
 
 
 def test_another_process_goes_on_with_what_was_claimed_by_one_that_died(desk: Desk, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_jobs_take_turns(desk: Desk) -> None:
     for _ in range(3):
         items = desk.queue.claim(2)
         order.append((items[0].job, [item.image.id for item in items]))
-        desk.queue.finish([ItemResult(item, "added") for item in items])
+        desk.queue.finish([ItemResult(item, "added") for item in items], 1)
     assert order == [(first, ["a", "b"]), (second, ["x", "y"]), (first, ["c", "d"])]
 
 
@@ -123,7 +123,7 @@ def test_cancelled_items_are_not_claimed_and_what_was_stored_meanwhile_counts(de
     items = desk.queue.claim(1)
     cancelled = desk.store.cancel(job)
     assert cancelled is not None and (cancelled.state, cancelled.done) == ("cancelled", 0)
-    desk.queue.finish([ItemResult(items[0], "added")])
+    desk.queue.finish([ItemResult(items[0], "added")], 1)
     found = desk.store.find(job)
     assert found is not None
     assert (found.state, found.done, found.added, found.total) == ("cancelled", 1, 1, 3)
@@ -139,18 +139,20 @@ def test_deleted_ids_leave_the_queue(desk: Desk) -> None:
     assert found is not None and found.skipped == (Skipped("b.jpg", stores.DELETED),)
 
 
-def test_an_image_on_which_the_service_dies_is_tried_alone_and_at_last_given_up(desk: Desk) -> None:
+def test_an_image_on_which_the_service_dies_is_tried_alone_and_at_last_quarantined(desk: Desk) -> None:
     job = desk.promise("a", "deadly")
     for _ in range(SUSPICIOUS):
         assert desk.claim() == ["a", "deadly"]
     items = desk.queue.claim(32)
     assert [item.image.id for item in items] == ["a"]
-    desk.queue.finish([ItemResult(items[0], "added")])
+    desk.queue.finish([ItemResult(items[0], "added")], 1)
     for _ in range(MAX_ATTEMPTS - SUSPICIOUS):
         assert desk.claim() == ["deadly"]
     assert desk.claim() == []
     found = desk.store.find(job)
-    assert found is not None and (found.state, found.added, len(found.skipped)) == ("done", 1, 1)
+    assert found is not None and (found.state, found.added, found.quarantined) == ("done", 1, 1)
+    with desk.store.hold() as held:
+        assert held.list_needed() == {"deadly"}, "the only copy stays"
 
 
 def test_waiting_for_a_writer_or_a_disk_is_no_attempt_and_the_reason_is_shown(desk: Desk) -> None:
@@ -161,7 +163,7 @@ def test_waiting_for_a_writer_or_a_disk_is_no_attempt_and_the_reason_is_shown(de
         desk.queue.release(items, "the disk is full")
     found = desk.store.find(job)
     assert found is not None and (found.state, found.error) == ("running", "the disk is full")
-    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)])
+    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
     found = desk.store.find(job)
     assert found is not None and (found.state, found.error) == ("done", None)
 
@@ -185,7 +187,7 @@ def test_what_may_wait_is_bounded_and_nothing_is_left_of_what_was_refused(tmp_pa
     with pytest.raises(ApiError) as refused:
         desk.receive("c", "d")
     assert refused.value.status == 429 and int(refused.value.headers["Retry-After"]) > 0
-    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)])
+    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
     desk.promise("c", "d")
     assert len(desk.store.list_jobs()) == 2
     desk.file.close()
@@ -196,7 +198,7 @@ def test_the_oldest_finished_jobs_are_forgotten_and_open_ones_never(tmp_path: Pa
     jobs = []
     for id in "abcd":
         jobs.append(desk.promise(id))
-        desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)])
+        desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
     jobs.append(desk.promise("e"))
     desk.store.forget()
     assert [job.id for job in desk.store.list_jobs()] == [jobs[4], jobs[3], jobs[2]]
@@ -207,14 +209,14 @@ def test_jobs_are_forgotten_after_days_and_half_received_ones_after_minutes(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.promise("a")
-    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)])
+    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
     desk.receive("b")
     now = time.time()
     monkeypatch.setattr(stores.time, "time", lambda: now + 700)
     desk.store.forget()
     assert len(desk.store.list_jobs()) == 1
     with desk.store.hold() as held:
-        assert held == set()
+        assert held.list_needed() == set()
     monkeypatch.setattr(stores.time, "time", lambda: now + 8 * 86400)
     desk.store.forget()
     assert desk.store.list_jobs() == []
