@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from resight.data.decode import Decoded, decode
-from resight.data.image_files import read_file, reason
+from resight.data.decode import Decoded
+from resight.data.image_files import decode_bytes, read_file, reason
 from resight.data.sets import DataSource, Published
 from resight.errors import ImageError, InputError, ManifestError
 from resight.files import remote
@@ -128,7 +128,7 @@ def check(dataset: Dataset, progress: Progress | None = None, decoding: bool = T
             continue
         try:
             data, _ = read_file(ref.path)
-            image = decode(data, str(ref.path), MAX_SIDE)
+            image = decode_bytes(data, str(ref.path), MAX_SIDE)
         except ImageError as error:
             target = missing if isinstance(error.__cause__, FileNotFoundError) else unreadable
             target.append(Skipped(str(ref.path), reason(error, ref.path)))

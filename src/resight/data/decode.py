@@ -130,6 +130,16 @@ def read_exif(block: bytes) -> ExifFacts:
     return _read_facts(parse) if block else ExifFacts()
 
 
+def read_exif_block(data: bytes, name: str) -> bytes:
+    """The EXIF block of an image file with the orientation set to upright; empty where the file has none."""
+    try:
+        block = _open(data, name).getexif()
+        block[ExifTags.Base.Orientation] = 1
+        return block.tobytes() if len(block) > 1 or block.get_ifd(ExifTags.IFD.GPSInfo) else b""
+    except Exception:  # Pillow raises many kinds of errors for malformed metadata; the pixels are intact
+        return b""
+
+
 def _open(data: bytes, name: str) -> ImageFile.ImageFile:
     """Read and check the header; no pixel is decoded."""
     if not data:

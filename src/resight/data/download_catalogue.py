@@ -35,6 +35,7 @@ from resight import plugins
 from resight.data import sets
 from resight.data.sets import Published
 from resight.errors import InputError, RecipeError, did_you_mean
+from resight.files.inside import find_fault
 
 PACKAGE = "resight.data.sets"
 KINDS = ("md5:", "sha256:")
@@ -52,13 +53,12 @@ class RemoteFile:
     numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        path = PurePosixPath(self.to)
-        if path.is_absolute() or ".." in path.parts or not self.to or "\\" in self.to:
+        if find_fault(self.to) and self.to != "./":
             raise _refuse(f"{self.url} goes to {self.to!r}", "a path below ROOT")
         if self.unpack and not self.to.endswith("/"):
             raise _refuse(f"{self.url} is unpacked to {self.to!r}", "a folder, with a slash at its end")
-        if self.name in ("", ".."):
-            raise _refuse(f"{self.url} ends without a name", "the address of a file")
+        if find_fault(self.name):
+            raise _refuse(f"{self.url} ends without a plain name", "the address of a file")
         for text, start in ((self.checksum, ""), (self.checksums, "http")):
             if text and not any(text.startswith(kind + start) for kind in KINDS):
                 raise _refuse(f"{self.url} has the checksum {text!r}", "md5:… or sha256:…")

@@ -1,15 +1,18 @@
 """Read one image: `read` takes a file, `read_bytes` takes an upload; both return a Picture.
 
-A file may be remote (resight.files.remote). It is read once; its bytes are hashed, then decoded from memory. Only
-regular files are opened, so a named pipe or a device never blocks. Every failure is an ImageError whose `problem` names
-path and reason, except that an unreachable store is an InputError, since it concerns all images.
+A file may be remote (resight.files.remote). It is read once; its bytes are hashed, then decoded from memory: in this
+process, or within a command in a sandbox (resight.data.sandbox). Only regular files are opened, so a named pipe or a
+device never blocks. Every failure is an ImageError whose `problem` names path and reason, except that an unreachable
+store is an InputError, since it concerns all images.
 """
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from resight.data import sandbox
 from resight.data.decode import MAX_PIXELS, Decoded, decode
 from resight.errors import BoxError, ImageError
 from resight.files import remote
@@ -20,19 +23,27 @@ SUFFIXES = frozenset(
     [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm", ".jp2"]
 )
 MAX_BYTES = 2 * 1024**3
+Decoder = Callable[[bytes, str, int | None, int], Decoded]  # as `decode`
 
 
-def read(ref: ImageRef, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
-    """The image at `ref.path`, upright; `ref.box` does not crop it."""
+def read(
+    ref: ImageRef, max_side: int | None = None, max_pixels: int = MAX_PIXELS, decoder: Decoder | None = None
+) -> Picture:
+    """The image at `ref.path`, upright; `ref.box` does not crop it. `decoder` replaces `decode_bytes`."""
     data, modified_ns = read_file(ref.path)
-    decoded = decode(data, str(ref.path), max_side, max_pixels)
-    return _assemble(ref, data, decoded, modified_ns)
+    decoded = (decoder or decode_bytes)(data, str(ref.path), max_side, max_pixels)
+    return assemble(ref, data, decoded, modified_ns)
 
 
-def read_bytes(data: bytes, ref: ImageRef | str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
-    """The image in `data`, such as an upload. Error messages call it by the path of `ref`, or by the name given."""
-    ref = ImageRef(ref, Path(ref)) if isinstance(ref, str) else ref
-    return _assemble(ref, data, decode(data, str(ref.path), max_side, max_pixels), 0)
+def read_bytes(data: bytes, name: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
+    """The image in `data`, such as an upload; error messages call it `name`."""
+    return assemble(name, data, decode_bytes(data, name, max_side, max_pixels))
+
+
+def decode_bytes(data: bytes, name: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Decoded:
+    """The image in `data`, decoded in the sandbox of this process where it has one."""
+    shared = sandbox.find_shared()
+    return (shared.decode if shared else decode)(data, name, max_side, max_pixels)
 
 
 def read_file(path: Path) -> tuple[bytes, int]:
@@ -76,7 +87,9 @@ def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _assemble(ref: ImageRef, data: bytes, decoded: Decoded, modified_ns: int) -> Picture:
+def assemble(ref: ImageRef | str, data: bytes, decoded: Decoded, modified_ns: int = 0) -> Picture:
+    """The picture of an image file: its attributes are those of `ref`, completed by EXIF."""
+    ref = ImageRef(ref, Path(ref)) if isinstance(ref, str) else ref
     known = ref.unsaid.union(ref.attributes)
     if decoded.position and not {"lat", "lon"} & known:
         lat, lon = decoded.position

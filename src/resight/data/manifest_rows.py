@@ -18,7 +18,6 @@ An empty CSV cell and a JSON null mean that the value is absent.
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +27,7 @@ from typing import Any
 
 from resight.errors import ManifestError
 from resight.files import remote
+from resight.files.documents import parse_json
 from resight.types import Attribute, Box, ImageRef
 
 SUFFIXES = (".csv", ".jsonl", ".ndjson", ".json")
@@ -148,14 +148,9 @@ def _read_json(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _parse_json(text: str, where: FileLine) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise where.refuse("not valid JSON", "JSON", error, "correct it; one object per line in .jsonl") from error
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")
+    what = f"{where.file}, line {where.line}"
+    fix = "correct it; one object per line in .jsonl"
+    return parse_json(text, what=what, error=ManifestError, constants=False, fix=fix)
 
 
 def _check_object(item: Any, where: FileLine) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@
     read_boxes          text, one "x y width height" per line
     read_lines          text, one id or file name per line, possibly gzipped
     read_mat            MATLAB, version 5: lists, structs, text and numbers
+    locate_image        the path of an image that a truth file names
     list_distractors    a folder of images or a list of files, as ImageRefs that extend a data set's database
 
 A file that cannot be read gives a ManifestError that names it, and the line if there is one.
@@ -12,7 +13,6 @@ A file that cannot be read gives a ManifestError that names it, and the line if 
 
 import csv
 import gzip
-import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +22,8 @@ import numpy as np
 
 from resight.data.folder_walk import walk
 from resight.errors import ManifestError
+from resight.files.documents import read_json as parse_file
+from resight.files.inside import resolve_inside
 from resight.types import Box, ImageRef, Skipped
 
 MAT_VERSION_5 = (b"\x00\x01IM", b"\x01\x00MI")  # little-endian, big-endian
@@ -31,8 +33,8 @@ MAX_MAT_BYTES = 1 << 30  # of one variable, unpacked
 
 def read_json(path: Path, fix: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+        return parse_file(path, error=ManifestError, fix=fix)
+    except OSError as error:
         raise refuse_file(path, "valid JSON in UTF-8", error, fix) from error
 
 
@@ -132,6 +134,11 @@ def list_distractors(
     return named, tuple(item for item in found if isinstance(item, Skipped))
 
 
+def locate_image(root: Path, name: object, where: Path | str) -> Path:
+    """The path of an image that the truth file `where` names, below `root`; links there may lead to another disk."""
+    return resolve_inside(root, str(name), what=f"{where}: an image", error=ManifestError, links=True)
+
+
 def surround(boxes: Sequence[Box]) -> Box:
     """The smallest box around all boxes."""
     x0, y0, x1, y1 = zip(*boxes, strict=True)
@@ -145,7 +152,7 @@ def refuse_file(path: Path, expected: str, error: Exception, fix: str) -> Manife
 
 def _read_list(path: Path, fix: str, beside: str) -> Iterator[ImageRef]:
     folder = path.parent / beside if (path.parent / beside).is_dir() else path.parent
-    return (ImageRef(line, folder / line) for _, line in read_lines(path, fix))
+    return (ImageRef(line, locate_image(folder, line, path)) for _, line in read_lines(path, fix))
 
 
 def _check_distractors(source: Path, ids: Sequence[str], fix: str) -> None:

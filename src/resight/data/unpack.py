@@ -17,12 +17,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from resight.data.http_download import Progress, check_space
 from resight.errors import InputError, StorageError
 from resight.files.atomic import replace_atomic
+from resight.files.inside import find_fault, show
 
 MOST_TIMES = 100  # an archive may unpack to so many times its own size …
 ALLOWED = 100_000_000  # … or to so many bytes, as text packs well
@@ -121,12 +122,10 @@ class _Writer:
         self.bytes += member.size
 
     def _locate(self, name: str, archive: Path) -> PurePosixPath:
-        path, windows = PurePosixPath(name), PureWindowsPath(name)
-        parts = path.parts
-        outside = path.is_absolute() or windows.drive or windows.root or ".." in {*parts, *windows.parts}
-        if outside or not parts or "\0" in name:
-            raise _refuse(archive, f"it holds a file {name!r}", "files below its own folder", "a name that leads out")
-        return PurePosixPath(parts[-1]) if self._flat else path
+        if fault := find_fault(name):
+            raise _refuse(archive, f"it holds a file {show(name)}", "files below its own folder", fault)
+        path = PurePosixPath(name)
+        return PurePosixPath(path.name) if self._flat else path
 
     def _make_parent(self, parent: Path, archive: Path) -> None:
         if parent in self._safe:
@@ -175,7 +174,7 @@ def _list_zip(archive: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             kind = stat.S_IFMT(member.external_attr >> 16)
-            if member.is_dir():
+            if member.filename and member.is_dir():  # zipfile fails to ask that of an empty name
                 continue
             if kind not in (0, stat.S_IFREG):
                 raise _refuse(archive, f"{member.filename!r} is a link, a device or a pipe", "plain files", oct(kind))

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from resight.data.sandbox import sandboxed
 from resight.errors import ResightError, StorageError
 
 INTERRUPTED = 130
@@ -110,7 +111,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a file name that the terminal cannot show must not end the command
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        with sandboxed():
+            app()
     except ResightError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from resight.data.sets import Published, find_root
-from resight.data.truth_tables import read_json
+from resight.data.truth_tables import locate_image, read_json
 from resight.errors import ManifestError
 from resight.types import Dataset, ImageRef, Judgement
 
@@ -136,10 +136,8 @@ def _refer(item: Any, root: Path, where: Path) -> ImageRef:
     attributes = {"label": str(_take(item, CRATER, where))}
     if "view_type" in item:
         attributes["view"] = str(item["view_type"])
-    path = Path(str(_take(item, PATH, where)))
-    if path.is_absolute() or ".." in path.parts:
-        raise _refuse(where, "names a file outside the data set", "paths below ROOT", str(path))
-    return ImageRef(str(_take(item, ID, where)), root / path, attributes=attributes)
+    path = locate_image(root, _take(item, PATH, where), where)
+    return ImageRef(str(_take(item, ID, where)), path, attributes=attributes)
 
 
 def _take(item: Any, names: Sequence[str], where: Path) -> Any:

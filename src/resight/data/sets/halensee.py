@@ -15,6 +15,7 @@ from pathlib import Path
 
 from resight.data.sets import find_root
 from resight.data.spatial_index import LatLonIndex
+from resight.data.truth_tables import locate_image
 from resight.errors import ManifestError
 from resight.plugins import check_range
 from resight.types import Dataset, ImageRef, Judgement
@@ -78,7 +79,7 @@ def _parse(row: Mapping[str, str], line: int, root: Path) -> tuple[str, ImageRef
         raise _refuse(f"{where} cannot be read", str(error)) from error
     if role not in ("query", "database") or not (abs(lat) <= 90 and abs(lon) <= 180 and abs(heading) <= 360):
         raise _refuse(f"{where} cannot be read", ", ".join(map(str, row.values())))
-    path = root / file
+    path = locate_image(root, file, where)
     if not path.is_file():
         raise _refuse(f"{where}: the photo is missing", f"no such file as {path}")
     return role, ImageRef(file, path, attributes={"lat": lat, "lon": lon, "heading": heading})

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from resight.data.image_cache import write_images
 from resight.data.sets import Published
+from resight.data.truth_tables import locate_image
 from resight.errors import ManifestError
 from resight.files import cache_folder
 from resight.files.fingerprint import fingerprint
@@ -173,7 +174,7 @@ def _refer(row: Mapping[str, Any], name: str, config: Config, root: Path, folder
     if isinstance(data, bytes):
         file_path = _store(data, folder)
     elif isinstance(path, str) and path:
-        file_path = root / path
+        file_path = locate_image(root, path, file)
     else:
         raise _refuse(file, f"{name} has no image", f"bytes or a path in {config.image!r}", f"{value!r:.100}")
     return ImageRef(id, file_path, attributes={} if label is None else {"label": str(label)})

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from resight.data.image_files import SUFFIXES
 from resight.data.sets import Published, find_root
-from resight.data.truth_tables import list_distractors, read_boxes, read_lines, surround
+from resight.data.truth_tables import list_distractors, locate_image, read_boxes, read_lines, surround
 from resight.errors import ManifestError
 from resight.types import Attribute, Box, Dataset, ImageRef, Judgement
 
@@ -121,7 +121,7 @@ def _parse_about(text: str, where: str) -> dict[str, Attribute]:
 
 
 def _refer(id: str, about: dict[str, Attribute], root: Path, boxed: bool) -> ImageRef:
-    path = root / CORE / id
+    path = locate_image(root / CORE, id, root)
     return ImageRef(id, path, _find_box(path) if boxed else None, {"label": Path(id).parts[0], **about})
 
 

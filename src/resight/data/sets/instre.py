@@ -27,7 +27,7 @@ import numpy as np
 
 from resight.data.image_files import SUFFIXES
 from resight.data.sets import Published, find_root
-from resight.data.truth_tables import read_boxes, read_json, read_mat, surround
+from resight.data.truth_tables import locate_image, read_boxes, read_json, read_mat, surround
 from resight.errors import ManifestError
 from resight.plugins import check_range
 from resight.types import Box, Dataset, ImageRef, Judgement
@@ -148,7 +148,7 @@ class BoxTexts:
 
     def read(self, name: str) -> list[Box]:
         if name not in self._boxes:
-            self._boxes[name] = read_boxes((self._root / name).with_suffix(".txt"), FIX)
+            self._boxes[name] = read_boxes(locate_image(self._root, name, self._root).with_suffix(".txt"), FIX)
         return self._boxes[name]
 
 
@@ -189,8 +189,8 @@ def _parse_class(name: str) -> tuple[str, str]:
 
 
 def _refer(name: str, root: Path, box: Box | None = None) -> ImageRef:
-    subset, *_ = Path(name).parts
-    return ImageRef(name, root / name, box, {"label": Path(name).parent.as_posix(), "set": subset})
+    subset, *_ = Path(name).parts or (name,)
+    return ImageRef(name, locate_image(root, name, root), box, {"label": Path(name).parent.as_posix(), "set": subset})
 
 
 def _take_names(truth: Mapping[str, Any], key: str, path: Path) -> list[str]:

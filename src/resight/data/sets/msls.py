@@ -34,7 +34,7 @@ import numpy as np
 
 from resight.data.sets import Published, _msls_subset, find_root
 from resight.data.spatial_index import LatLonIndex, PlaneIndex
-from resight.data.truth_tables import read_table
+from resight.data.truth_tables import locate_image, read_table
 from resight.errors import ManifestError, RecipeError
 from resight.plugins import check_range
 from resight.types import Attribute, Dataset, ImageRef, Judgement
@@ -213,7 +213,11 @@ def _read_side(folder: Path, subtask: str | None, panoramas: bool) -> list[Photo
             continue
         more = sequences[key].cells if key in sequences else {}
         attributes, point = _parse(Row({**about.cells, **row.cells, **more}, row.where))
-        ref = ImageRef(f"{city}/{side}/{key}", images / f"{key}.jpg", attributes={"city": city, **attributes})
+        ref = ImageRef(
+            f"{city}/{side}/{key}",
+            locate_image(images, f"{key}.jpg", row.where),
+            attributes={"city": city, **attributes},
+        )
         photos.append(Photo(ref, point, float(attributes.get("heading", np.nan))))
     return photos
 

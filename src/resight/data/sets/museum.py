@@ -14,14 +14,15 @@ Each object of a photo has a `bbox` and a `db_id`: -1 is a painting that the fol
 - If `boxes_ok` is false, the photo's boxes are not used. Boxes are clipped to their photo.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from resight.data.sets import find_root
+from resight.data.truth_tables import locate_image
 from resight.errors import ManifestError, RecipeError
+from resight.files import documents
 from resight.types import Box, Dataset, ImageRef, Judgement
 
 
@@ -87,11 +88,9 @@ def _paintings_as_queries(photos: Sequence[Photo], paintings: Mapping[str, Image
 
 def _read_truth(path: Path) -> list[dict[str, Any]]:
     try:
-        items = json.loads(path.read_text(encoding="utf-8"))
+        items = documents.read_json(path, error=ManifestError)
     except FileNotFoundError as error:
         raise _refuse("the museum set has no ground truth", str(path), "no such file") from error
-    except ValueError as error:
-        raise _refuse(f"{path} cannot be read", "valid JSON in UTF-8", str(error)) from error
     if not isinstance(items, list):
         raise _refuse(f"{path} has another form", "a list, one item per photo", type(items).__name__)
     return items
@@ -99,7 +98,7 @@ def _read_truth(path: Path) -> list[dict[str, Any]]:
 
 def _parse_photo(item: Mapping[str, Any], root: Path, paintings: Mapping[str, ImageRef]) -> Photo:
     try:
-        path = root / item["file"]
+        path = locate_image(root, item["file"], root / "truth.json")
         ids = [object["db_id"] for object in item["objects"]]
         shown: dict[str, Box | None] = {}
         for object in item["objects"]:

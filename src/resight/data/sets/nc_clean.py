@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from resight.data.folder_walk import walk
 from resight.data.sets import Published, find_root
 from resight.errors import ManifestError
+from resight.files.inside import find_fault
 from resight.types import Dataset, ImageRef, Skipped
 
 IMAGES = "images"
@@ -78,7 +79,7 @@ def _read_lists(paths: list[Path], images: Path) -> Iterator[ImageRef | Skipped]
             if len(fields) != FIELDS or not fields[1].isdecimal():
                 raise _refuse(f"{path}, line {line}: not an image", "URL, landmark, x1, x2, y1 and y2", text[:80])
             label, name = fields[1], unquote(urlsplit(fields[0]).path.rpartition("/")[2])
-            if name in ("", ".", "..") or "/" in name or "\\" in name:
+            if "/" in name or find_fault(name):
                 raise _refuse(f"{path}, line {line}: the URL names no file", "http://…/NAME.jpg", fields[0][:80])
             id = f"{label}/{name}"
             file = next((one for one in (images / label / name, images / name) if one.is_file()), None)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from resight.data.sets import Published, find_root
-from resight.data.truth_tables import list_distractors
+from resight.data.truth_tables import list_distractors, locate_image
 from resight.data.unpickle import load, take_names, take_numbers
 from resight.errors import ManifestError
 from resight.types import Box, Dataset, ImageRef, Judgement
@@ -90,7 +90,7 @@ class RevisitedSource:
 
 
 def _refer(name: str, root: Path, box: Box | None = None) -> ImageRef:
-    return ImageRef(name, root / "jpg" / f"{name}.jpg", box)
+    return ImageRef(name, locate_image(root / "jpg", f"{name}.jpg", root), box)
 
 
 def _take_unique(truth: Any, key: str, path: Path) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from support.builders import draw_texture
+from support.odd_images import png_header
 
 from resight.apps.service import decode_pool
 from resight.apps.service.decode_pool import DecodedImage, DecodePool
@@ -96,7 +97,7 @@ def test_the_limits_are_those_of_the_service(pool: DecodePool) -> None:
     assert pool.timeout < 10  # no client waits longer for one image
     assert "limits" in pool.protections
     with pytest.raises(ImageError, match="more than the limit of 4,000,000"):
-        decode(pool, encode(2001, 2000))
+        decode(pool, png_header(2001, 2000))
 
 
 def test_images_beyond_those_that_may_wait_are_turned_away(pool: DecodePool, monkeypatch: pytest.MonkeyPatch) -> None:

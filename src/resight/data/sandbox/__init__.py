@@ -1,0 +1,47 @@
+"""Decoding in protected processes: for the service, and for every image that a command reads.
+
+`sandboxed` makes `image_files` decode in such processes for as long as a command runs; a library call decodes in its
+own process unless its caller passes another reader. RESIGHT_SANDBOX=off switches it off for images that are trusted and
+need more time or memory than the limits allow. Importing this package loads nothing else.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from resight.data.sandbox.processes import Sandbox
+
+VARIABLE = "RESIGHT_SANDBOX"
+MOST_PROCESSES = 16
+
+_lock = threading.Lock()
+_is_wanted = False
+_shared: "Sandbox | None" = None  # kept for the next command of this process; its processes end with this one
+
+
+@contextlib.contextmanager
+def sandboxed() -> Iterator[None]:
+    """Within, `find_shared` returns a sandbox."""
+    global _is_wanted
+    before = _is_wanted
+    _is_wanted = os.environ.get(VARIABLE, "").lower() not in ("off", "0")
+    try:
+        yield
+    finally:
+        _is_wanted = before
+
+
+def find_shared() -> "Sandbox | None":
+    """The sandbox of this process, whose processes start with the first images; None outside of `sandboxed`."""
+    global _shared
+    if not _is_wanted:
+        return None
+    with _lock:
+        if _shared is None:
+            from resight.data.sandbox.processes import Limits, Sandbox
+
+            _shared = Sandbox(min(os.cpu_count() or 1, MOST_PROCESSES), Limits())
+        return _shared
