@@ -58,7 +58,7 @@ class RemoteFile:
         if self.unpack and not self.to.endswith("/"):
             raise _refuse(f"{self.url} is unpacked to {self.to!r}", "a folder, with a slash at its end")
         if find_fault(self.name):
-            raise _refuse(f"{self.url} ends without a plain name", "the address of a file")
+            raise _refuse(f"{self.url} ends without a name", "the address of a file")
         for text, start in ((self.checksum, ""), (self.checksums, "http")):
             if text and not any(text.startswith(kind + start) for kind in KINDS):
                 raise _refuse(f"{self.url} has the checksum {text!r}", "md5:… or sha256:…")

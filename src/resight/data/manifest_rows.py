@@ -148,9 +148,11 @@ def _read_json(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _parse_json(text: str, where: FileLine) -> Any:
-    what = f"{where.file}, line {where.line}"
-    fix = "correct it; one object per line in .jsonl"
-    return parse_json(text, what=what, error=ManifestError, constants=False, fix=fix)
+    try:
+        return parse_json(text, what="it", error=ManifestError, constants=False)
+    except ManifestError as error:
+        fix = "correct it; one object per line in .jsonl"
+        raise where.refuse("not valid JSON", error.expected, error.actual, fix) from error
 
 
 def _check_object(item: Any, where: FileLine) -> Mapping[str, Any]:

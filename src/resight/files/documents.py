@@ -7,6 +7,7 @@ bound or the syntax leaves as one error of the caller's choice, with the problem
 
 import json
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,17 @@ LARGEST = 1 << 30  # bytes; a caller that expects a small document says so
 
 
 def parse_json(
-    data: bytes | str, *, what: str, error: type[ResightError] = InputError, most: int = LARGEST, fix: str = ""
+    data: bytes | str,
+    *,
+    what: str,
+    error: type[ResightError] = InputError,
+    most: int = LARGEST,
+    fix: str = "",
+    constants: bool = True,
 ) -> Any:
-    """A JSON document in UTF-8 (with or without a byte order mark)."""
-    return _parse(data, json.loads, "JSON", what, error, most, fix)
+    """A JSON document in UTF-8 (with or without a byte order mark); `constants=False` refuses NaN and Infinity."""
+    load = json.loads if constants else partial(json.loads, parse_constant=_refuse_constant)
+    return _parse(data, load, "JSON", what, error, most, fix)
 
 
 def parse_toml(
@@ -52,6 +60,10 @@ def require_table(value: Any, *, what: str, error: type[ResightError] = InputErr
     return value
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
 def _read(path: Path, most: int) -> bytes:
     with path.open("rb") as file:
         return file.read(most + 1)
@@ -66,7 +78,7 @@ def _parse(data: bytes | str, load: Any, kind: str, what: str, error: type[Resig
     except RecursionError:
         raise _refuse(error, what, f"at most {DEPTH} levels", "far more levels of nesting", fix) from None
     except ValueError as problem:  # JSONDecodeError, TOMLDecodeError, UnicodeDecodeError, a number of 5,000 digits
-        raise _refuse(error, what, f"{kind} in UTF-8", str(problem)[:200], fix) from problem
+        raise _refuse(error, what, f"valid {kind} in UTF-8", str(problem)[:200], fix) from problem
     if (
         text.count("[") + text.count("{") + text.count(".") > DEPTH
         and isinstance(found, (dict, list))

@@ -14,8 +14,7 @@ A remote folder (s3://…) has no links: its names are checked by their letters 
 
 import os
 import re
-import unicodedata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from resight.errors import InputError, ResightError
 from resight.files.remote import is_remote
@@ -24,17 +23,22 @@ LONGEST = 1024  # bytes of a name in UTF-8
 LONGEST_PART = 255  # of one folder or file
 DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 DRIVE = re.compile("[A-Za-z]:")
-BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
+# Control characters, surrogates, line separators and marks that change the direction of writing.
+DECEPTIVE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-def resolve_inside(root: Path, name: str, *, what: str, error: type[ResightError] = InputError) -> Path:
+def resolve_inside(
+    root: Path, name: str, *, what: str, error: type[ResightError] = InputError, links: bool = False
+) -> Path:
     """`root / name`, if it lies inside `root`; else an `error` that calls the name `what`.
 
     The file need not exist. Links are followed as far as the path exists, so check again after a folder was made.
+    With `links=True` they may lead out: for folders that are only read and where the user alone makes links, such as
+    data sets, whose images often lie on another disk.
     """
     fault = find_fault(name)
     path = root / name if not fault else root
-    if not fault and not is_remote(root):
+    if not fault and not links and not is_remote(root):
         fault = _find_escape(root, path)
     if fault:
         raise error(
@@ -48,9 +52,10 @@ def resolve_inside(root: Path, name: str, *, what: str, error: type[ResightError
 
 def find_fault(name: str) -> str:
     """Why a relative name in POSIX form is refused by its letters alone; empty if it is not."""
-    if not name or name in (".", "./"):
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if not parts:
         return "an empty name"
-    if any(unicodedata.category(letter) in ("Cc", "Cs") or letter in BIDIRECTIONAL for letter in name):
+    if DECEPTIVE.search(name):
         return "control characters"
     if len(name.encode()) > LONGEST:
         return f"more than {LONGEST:,} bytes"
@@ -62,7 +67,7 @@ def find_fault(name: str) -> str:
         or (":" in name and os.name == "nt")
     ):
         return "an absolute name, a drive, an address or a backslash"
-    for part in PurePosixPath(name).parts:
+    for part in parts:
         if part == "..":
             return "a name that leads out of its folder"
         if len(part.encode()) > LONGEST_PART:

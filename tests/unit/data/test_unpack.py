@@ -263,3 +263,20 @@ def test_an_empty_archive_is_refused(tmp_path: Path) -> None:
         unpack(make_tar(tmp_path / "a.tar", {}), tmp_path / "out")
     with pytest.raises(InputError, match="empty"):
         unpack(make_zip(tmp_path / "a.zip", {}), tmp_path / "out")
+
+
+def test_a_zip_file_with_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("x", b"x")
+    listed = zipfile.ZipFile.infolist
+
+    def rename(opened: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+        members = listed(opened)
+        for member in members:
+            member.filename = ""
+        return members
+
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", rename)
+    with pytest.raises(InputError):
+        unpack(archive, tmp_path / "out")

@@ -9,6 +9,7 @@ import typer
 from resight.apps import terminal
 from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
 from resight.errors import InputError
+from resight.files.inside import resolve_inside
 from resight.files.remote import is_remote
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def train(
     recipes = load_all(str(recipe), overrides)
     reports = {}
     for one in recipes:
-        target = out if len(recipes) == 1 else out / re.sub(r"[^\w.=-]+", "_", label(one))
+        name = re.sub(r"[^\w.=-]+", "_", label(one))
+        target = out if len(recipes) == 1 else resolve_inside(out, name, what="a recipe")
         report = _train_network(one, data, target, resume, processes or 1)
         if report is None:
             continue

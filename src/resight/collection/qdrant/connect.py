@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from resight.errors import CollectionError, InputError
+from resight.files.inside import find_fault
 from resight.index.qdrant_backend.backend import Backend, load_backend
 
 LOCAL_FILE, EDGE_FILE = "meta.json", "edge_config.json"
@@ -73,7 +74,7 @@ def name_export(collection: Path) -> str:
 
 def check_name(name: str) -> str:
     """The name itself, if it can be that of a folder, which Qdrant makes."""
-    if not name or name in (".", "..") or any(letter in name for letter in '/\\:*?"<>|\0') or len(name) > 255:
+    if find_fault(name) or any(letter in name for letter in '/:*?"<>|'):
         raise InputError(
             f"{name!r} cannot be the name of an export",
             expected='1 to 255 letters, none of them / \\ : * ? " < > |',

@@ -17,8 +17,9 @@ from typing import Literal
 from resight import index as indexes
 from resight.errors import CollectionError, ResightError, StorageError
 from resight.files.fingerprint import fingerprint_file
+from resight.files.inside import find_fault
 from resight.index import Searcher
-from resight.index.shards.shard_manifest import Shard, has_files
+from resight.index.shards.shard_manifest import Shard, has_files, locate_file
 from resight.ray_cluster import list_versions
 from resight.types import Choice, Descriptors, Ranking
 
@@ -48,10 +49,10 @@ class ShardServer:
     ) -> Literal["held", "absent"] | ResightError:
         """Open a shard from `folder` or from the cache; "absent": the node finds it in neither."""
         cached = self._cache / shard.content
-        folders = [path for path in (folder, cached) if path is not None and has_files(path, shard.files)]
-        if not folders:
-            return "absent"
         try:
+            folders = [path for path in (folder, cached) if path is not None and has_files(path, shard.files)]
+            if not folders:
+                return "absent"
             searcher = indexes.build(inner.name, **inner.settings).open(folders[0])
         except ResightError as error:
             return error
@@ -75,22 +76,25 @@ class ShardServer:
             return self._give_up(shard, error)
         return None
 
-    def receive(self, shard: Shard, name: str, piece: bytes) -> StorageError | None:
-        """Append `piece` to a file."""
-        path = self._find_partial(shard) / name
+    def receive(self, shard: Shard, name: str, piece: bytes) -> ResightError | None:
+        """Append `piece` to a file, whose name must stay inside the shard's folder."""
         try:
+            path = locate_file(self._find_partial(shard), name)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab") as file:
                 file.write(piece)
         except OSError as error:
             return self._give_up(shard, error)
+        except CollectionError as error:
+            return error
         return None
 
     def commit(self, shard: Shard) -> ResightError | None:
         """Verify the received files by sha256, and give the shard its final name."""
         partial, target = self._find_partial(shard), self._cache / shard.content
         for file in shard.files:
-            found = fingerprint_file(partial / file.name) if (partial / file.name).is_file() else "no such file"
+            path = partial / file.name
+            found = fingerprint_file(path) if path.is_file() and not find_fault(file.name) else "no such file"
             if found != file.sha256:
                 shutil.rmtree(partial, ignore_errors=True)
                 return CollectionError(

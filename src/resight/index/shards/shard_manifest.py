@@ -14,6 +14,7 @@ from pathlib import Path
 from resight.errors import CollectionError, VersionMismatch
 from resight.files.atomic import replace_atomic
 from resight.files.fingerprint import fingerprint, fingerprint_file
+from resight.files.inside import resolve_inside
 from resight.types import Choice
 
 FILE = "shards.json"
@@ -58,6 +59,11 @@ def locate_shard(folder: Path, number: int) -> Path:
     return folder / "shards" / f"{number:04}"
 
 
+def locate_file(folder: Path, name: str) -> Path:
+    """The path of a file of a shard, whose name another node or another user may have chosen."""
+    return resolve_inside(folder, name, what="a file of a shard", error=CollectionError)
+
+
 def describe_shard(folder: Path, images: int) -> Shard:
     """Describe the files in a shard's own folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -91,7 +97,7 @@ def read_manifest(folder: Path, inner: Choice) -> Manifest:
                 fix=REBUILD,
             )
         shards = tuple(Shard(row["images"], tuple(ShardFile(**file) for file in row["files"])) for row in rows)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CollectionError(
             f"there are no complete shards in {folder}", expected=f"a file {FILE}", actual=str(error), fix=REBUILD
         ) from error
@@ -103,7 +109,7 @@ def read_manifest(folder: Path, inner: Choice) -> Manifest:
 def check_sizes(folder: Path, files: Iterable[ShardFile]) -> None:
     """Compare sizes only: opening a shard should not read all of it."""
     for file in files:
-        found = read_size(folder / file.name)
+        found = read_size(locate_file(folder, file.name))
         if found != file.size:
             raise CollectionError(
                 f"{folder / file.name} is {'missing' if found is None else 'incomplete'}",
@@ -117,7 +123,7 @@ def verify_checksums(folder: Path, files: Iterable[ShardFile]) -> None:
     """Read all files and compare their sha256."""
     for file in files:
         try:
-            found = f"sha256 {fingerprint_file(folder / file.name)}"
+            found = f"sha256 {fingerprint_file(locate_file(folder, file.name))}"
         except OSError as error:
             found = str(error)
         if found != f"sha256 {file.sha256}":
@@ -127,7 +133,7 @@ def verify_checksums(folder: Path, files: Iterable[ShardFile]) -> None:
 
 
 def has_files(folder: Path, files: Iterable[ShardFile]) -> bool:
-    return all(read_size(folder / file.name) == file.size for file in files)
+    return all(read_size(locate_file(folder, file.name)) == file.size for file in files)
 
 
 def read_size(path: Path) -> int | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from resight.errors import CollectionError, ResightError
 from resight.index.shards.hosts import Host
-from resight.index.shards.shard_manifest import REBUILD, Shard, check_sizes
+from resight.index.shards.shard_manifest import REBUILD, Shard, check_sizes, locate_file
 
 PIECE = 16 << 20  # bytes of a file per call
 
@@ -15,7 +15,7 @@ def send(shard: Shard, folder: Path, host: Host) -> ResightError | None:
     check_sizes(folder, shard.files)
     error: ResightError | None = host.call("prepare", shard)
     for file in shard.files:
-        for piece in _read(folder / file.name):
+        for piece in _read(locate_file(folder, file.name)):
             error = error or host.call("receive", shard, file.name, piece)
             if error is not None:
                 return error
