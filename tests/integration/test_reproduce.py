@@ -130,7 +130,7 @@ def test_a_table_runs_on_samples_and_has_the_shape_of_the_published_one(
     assert not failed
     found = Reproduction(table, tuple(rows), cells)
     shown = found.tabulate()
-    assert shown.columns == ("row", *(column.name for column in table.columns), "verdict")
+    assert shown.columns == ("row", "verdict", *(column.name for column in table.columns))
     assert [line[0] for line in shown.rows if line[1:] != ("",) * len(line[1:])] == [row.name for row in rows]
     for (_, name), cell in cells.items():
         (column,) = (column for column in table.columns if column.name == name)

@@ -15,7 +15,7 @@ import jinja2
 from resight.evaluate.summary import describe_machine, list_versions
 from resight.evaluate.table import NOT_MEASURED, explain_absent, to_latex, to_markdown
 from resight.files.atomic import write_atomic
-from resight.reproduce.reproduction import Reproduction
+from resight.reproduce.reproduction import VERDICT, Reproduction
 
 SUFFIXES = ("html", "md", "tex", "json")
 TONES = {  # verdict → class of its cell
@@ -66,6 +66,7 @@ def render(tables: Sequence[Reproduction], paper: str) -> str:
         absent=[explain_absent(table) for _, table in parts],
         not_measured=NOT_MEASURED,
         tones=TONES,
+        verdict=VERDICT,
         machine=_describe(),
     )
 

@@ -1,8 +1,8 @@
 """A measured table: our cells beside the paper's, as a Table for people and as values for JSON.
 
-In: a PaperTable, the rows that were chosen and their cells. Out: a Reproduction. A Table has one column per column of
-the paper ("ours ±half of the interval (paper's)") for a terminal, or three for files: ours, the paper's, and the
-difference with our interval.
+In: a PaperTable, the rows that were chosen and their cells. Out: a Reproduction. A Table has the verdict beside the
+name of each row, then one column per column of the paper ("ours ±half of the interval (paper's)") for a terminal, or
+three for files: ours, the paper's, and the difference with our interval.
 """
 
 import math
@@ -18,6 +18,7 @@ from resight.reproduce.run import Cell, Measured, NotRun
 from resight.reproduce.verdict import Cells, Verdict, convert, count_digits, explain_rule, judge
 
 STATEMENT = "statement"
+VERDICT = "verdict"  # name of the column beside the rows' names
 DASH = "–"
 DIGITS = {"fraction": 3, "percent": 1, "": 2}  # where the paper prints no figure
 DOUBT = "?"
@@ -63,10 +64,10 @@ class Reproduction:
                 for part, published in zip(parts, row.published, strict=True)
                 for text in part.format(self.cells.get((row.name, part.column.name)), published)
             ]
-            lines.append((row.name, *cells, *([self.verdicts[row.name].word] if has_verdicts else [])))
+            lines.append((row.name, *([self.verdicts[row.name].word] if has_verdicts else []), *cells))
         return Table(
             title=f"{self.table.name}: {self.table.title}",
-            columns=("row", *(name for part in parts for name in part.names), *(["verdict"] if has_verdicts else [])),
+            columns=("row", *([VERDICT] if has_verdicts else []), *(name for part in parts for name in part.names)),
             rows=tuple(lines),
             notes=tuple(self._list_notes(wide)),
             answer=self.answer,
@@ -75,7 +76,7 @@ class Reproduction:
                 for row in self.rows
                 if has_verdicts and self.verdicts[row.name].word == "not run"
             },
-            groups=(*(part.group for part in parts), *([("", 1)] if has_verdicts else [])) if wide and parts else (),
+            groups=(*([("", 1)] if has_verdicts else []), *(part.group for part in parts)) if wide and parts else (),
         )
 
     def to_dict(self) -> dict[str, Any]:
