@@ -56,8 +56,11 @@ def test_health_says_what_is_served(client: TestClient) -> None:
     assert client.get("/api/health").json() == {
         "status": "ok",
         "version": metadata.version("resight"),
+        "ready": True,
+        "faults": {},
         "images": 12,
         "collections": ["scenes"],
+        "quarantined": 0,
         "cluster": None,
     }
 

@@ -1,6 +1,7 @@
 """`resight serve`: checks the options, then starts the service."""
 
 import os
+import sys
 import webbrowser
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from resight.apps.cli.search import report_local_indexes
-from resight.errors import InputError
+from resight.errors import InputError, ResightError
 from resight.files.remote import is_remote
 
 RATE_LIMIT = 20.0  # requests per second and client, beyond loopback
@@ -73,9 +74,9 @@ def serve(
             actual="no --key-file, and RESIGHT_API_KEY is not set",
             fix="give --key-file FILE, set RESIGHT_API_KEY, or listen on 127.0.0.1",
         )
-    check_folders(collections, [folder for folder in (reports, training) if folder], review or [])
+    check_folders([*(folder for folder in (reports, training) if folder), *(review or [])])
     check_engine(engine, processes)
-    for path in collections:
+    for path in check_collections(collections):
         report_local_indexes(metadata.read(path).recipe, engine)
     with listen(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
@@ -135,13 +136,29 @@ def check_engine(engine: str, processes: int) -> None:
     start_engine(engine)
 
 
-def check_folders(collections: list[Path], shown: list[Path], reviews: list[Path]) -> None:
-    """Fails before the service starts if a folder is missing."""
+def check_collections(paths: list[Path]) -> list[Path]:
+    """Those that open. A path that does not exist is an error; a damaged collection is reported and tried later."""
     from resight.collection import open_collection
 
-    for path in collections:
-        open_collection(path, must_exist=True)
-    for folder in [*shown, *reviews]:
+    good = []
+    for path in paths:
+        if not is_remote(path) and not os.path.lexists(path):
+            open_collection(path, must_exist=True)  # fails, and says what to do
+        try:
+            len(open_collection(path, must_exist=True))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a damaged store may also panic below Python
+            print(f"warning: {path} cannot be served now, and is tried again every few seconds", file=sys.stderr)
+            print(error if isinstance(error, ResightError) else f"  {type(error).__name__}: {error}", file=sys.stderr)
+        else:
+            good.append(path)
+    return good
+
+
+def check_folders(folders: list[Path]) -> None:
+    """Fails before the service starts if a folder is missing."""
+    for folder in folders:
         if not folder.is_dir():
             raise InputError(
                 f"there is no folder {folder}",

@@ -60,10 +60,13 @@ class Cluster(BaseModel):
 
 
 class Health(BaseModel):
-    status: Literal["ok", "stopping"]
+    status: Literal["ok", "degraded", "stopping"]
     version: str
+    ready: Annotated[bool, Field(description="At least one collection can be searched.")]
+    faults: Annotated[dict[str, list[str]], Field(description="What is wrong, by the name of the collection.")]
     images: int | None
     collections: list[str]
+    quarantined: Annotated[int | None, Field(description="Uploads in quarantine: see /api/quarantine.")]
     cluster: Cluster | None = None
 
 

@@ -112,7 +112,7 @@ async def read_form(fields: SearchFields, collection: str) -> SearchForm:
 
 
 async def decode(service: Service, slot: Slot, form: SearchForm, thumbnail: bool = False) -> DecodedSearch:
-    collection = service.collections[form.collection]
+    _, collection = service.find_collection(form.collection)
     begin = time.monotonic()
     if form.data is None:
         return DecodedSearch(form, form.make_request(None), collection)

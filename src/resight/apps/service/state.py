@@ -10,19 +10,22 @@ import threading
 import time
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
 
 from resight.apps.service.decode_pool import DecodePool
-from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError, not_found
+from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError
 from resight.apps.service.executor import SearchExecutor, limit_threads, lower_priority
 from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.worker import JobWorker
 from resight.apps.service.metrics import Metrics, measure_memory
+from resight.apps.service.registry import CollectionRegistry
 from resight.apps.service.settings import ServiceSettings
 from resight.apps.service.thumbnails import ThumbnailCache
 from resight.collection import Collection, open_collection
 from resight.collection.answer import Answer
 from resight.collection.view import View
+from resight.errors import StorageError
 from resight.search.filters import Filter
 
 log = logging.getLogger("resight.service")
@@ -40,16 +43,12 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.decode_pool = DecodePool(settings.workers, settings.max_pixels)
-        self.collections: Mapping[str, Collection] = {
-            name: open_collection(path, must_exist=True, engine=settings.engine, read=self.decode_pool.read)
-            for name, path in settings.collections.items()
-        }
         self.executor = SearchExecutor(
             settings.workers, settings.slots, settings.timeout, settings.threads, settings.threads_alone
         )
-        writable = {} if settings.read_only else self.collections
-        self.jobs = JobWorker(writable, count_idle_seconds=self.executor.count_idle_seconds, threads=settings.threads)
-        self.refresher = Refresher(self.collections.values(), settings.threads, self.update_gauges)
+        self.jobs = JobWorker({}, count_idle_seconds=self.executor.count_idle_seconds, threads=settings.threads)
+        self.registry = CollectionRegistry(settings.collections, self._open, self._welcome)
+        self.refresher = Refresher(self.refresh, settings.threads)
         self.results = ResultCache()
         self.thumbnails = {name: ThumbnailCache(path) for name, path in settings.collections.items()}
         self.paginators = {name: Paginator() for name in settings.collections}
@@ -58,8 +57,7 @@ class Service:
     def start(self) -> None:
         """Load everything that the first request would otherwise wait for."""
         self.decode_pool.start()
-        for collection in self.collections.values():
-            warm_up(collection)
+        self.registry.refresh()
         self.refresher.start()
         self.jobs.start()
 
@@ -70,12 +68,23 @@ class Service:
         self.executor.close()
         self.decode_pool.close()
 
+    @property
+    def collections(self) -> Mapping[str, Collection]:
+        """Those that can be searched, by name."""
+        return self.registry.ready
+
+    def list_faults(self) -> dict[str, list[str]]:
+        """Name of a collection → what is wrong with it; empty where all is well."""
+        faults = self.registry.list_faults()
+        for name, intake in self.jobs.intakes.items():
+            if intake.fault:
+                faults.setdefault(name, []).append(f"images cannot be added: {intake.fault}")
+        return faults
+
     def find_collection(self, name: str | None) -> tuple[str, Collection]:
         """The collection of this name, or the first where none is given; a 404 for an unknown name."""
         chosen = name or self.settings.default
-        if chosen not in self.collections:
-            raise not_found("collection", chosen[:80], f"one of {', '.join(self.collections)}")
-        return chosen, self.collections[chosen]
+        return chosen, self.registry.find(chosen)
 
     def find_intake(self, name: str | None) -> Intake:
         """The writing side of a collection; a 403 where the service is read-only."""
@@ -90,7 +99,19 @@ class Service:
         return [intake for name, intake in self.jobs.intakes.items() if name in names]
 
     def count_images(self) -> int:
-        return sum(len(collection.view()) for collection in self.collections.values())
+        """In the states that searches use: this needs no disk."""
+        return sum(len(collection.prepared()) for collection in self.collections.values())
+
+    def count_quarantined(self) -> int | None:
+        """Uploads in quarantine; None where a job database cannot be read."""
+        try:
+            return sum(intake.quarantine.count() for intake in self.jobs.intakes.values())
+        except StorageError:
+            return None
+
+    def refresh(self) -> None:
+        self.registry.refresh()
+        self.update_gauges()
 
     def update_gauges(self) -> None:
         """Record the current load of this process."""
@@ -103,25 +124,20 @@ class Service:
             }
         )
 
+    def _open(self, path: Path) -> Collection:
+        return open_collection(path, must_exist=True, engine=self.settings.engine, read=self.decode_pool.read)
 
-def warm_up(collection: Collection) -> None:
-    """Load the networks and open the indexes."""
-    _ = collection.query_side, collection.prepare()
+    def _welcome(self, name: str, collection: Collection) -> None:
+        if not self.settings.read_only:
+            self.jobs.add_collection(name, collection)
 
 
 class Refresher:
-    """The thread that opens the newest state of each collection, and then calls `report`."""
+    """The thread that calls `refresh` again and again."""
 
-    def __init__(
-        self,
-        collections: Iterable[Collection],
-        threads: int = 1,
-        report: Callable[[], None] = lambda: None,
-        interval: float = REFRESH_INTERVAL,
-    ) -> None:
-        self._collections = tuple(collections)
+    def __init__(self, refresh: Callable[[], None], threads: int = 1, interval: float = REFRESH_INTERVAL) -> None:
+        self._refresh = refresh
         self._threads = threads
-        self._report = report
         self._interval = interval
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
@@ -138,12 +154,10 @@ class Refresher:
         limit_threads(self._threads)
         lower_priority()
         while not self._stopping.wait(self._interval):
-            for collection in self._collections:
-                try:
-                    collection.prepare()
-                    self._report()
-                except Exception:  # the thread must go on, or searches would see an old state for ever
-                    log.exception("cannot open the newest state of %s; the previous one stays in use", collection.path)
+            try:
+                self._refresh()
+            except Exception:  # the thread must go on, or searches would see an old state for ever
+                log.exception("the refresher met an error and continues")
 
 
 class ResultCache:

@@ -53,12 +53,23 @@ class JobWorker:
         """`count_idle_seconds` is the time since the last search; at 0 a search runs, and maintenance is skipped."""
         self._count_idle_seconds = count_idle_seconds
         self._threads = threads
-        self.intakes = {name: Intake(name, collection, limits) for name, collection in collections.items()}
-        self._adders = [BatchAdder(intake) for intake in self.intakes.values()]
-        self._maintenance = [Maintenance(intake, sweep_interval) for intake in self.intakes.values()]
+        self._limits = limits
+        self._sweep_interval = sweep_interval
+        self.intakes: dict[str, Intake] = {}  # replaced, never changed: any thread may iterate over it
+        self._adders: tuple[BatchAdder, ...] = ()
+        self._maintenance: tuple[Maintenance, ...] = ()
+        for name, collection in collections.items():
+            self.add_collection(name, collection)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
+
+    def add_collection(self, name: str, collection: Collection) -> None:
+        """Accept images for a collection, also while the thread runs."""
+        intake = Intake(name, collection, self._limits)
+        self.intakes = {**self.intakes, name: intake}
+        self._adders = (*self._adders, BatchAdder(intake))
+        self._maintenance = (*self._maintenance, Maintenance(intake, self._sweep_interval))
 
     def start(self) -> None:
         self._thread.start()

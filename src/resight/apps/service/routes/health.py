@@ -20,13 +20,20 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/api/health", response_model=schemas.Health)
     async def read_health(request: Request) -> AsciiJSONResponse:
-        """503 while the service stops. Clients without access see neither collections nor counts."""
+        """`degraded`: it works in part, and `faults` says why; 503 while the service stops.
+
+        `ready`: at least one collection can be searched. Clients without access see neither names nor counts.
+        """
         stopping, known = service.stopping.is_set(), request.state.caller is not None
+        faults = await run_sync(service.list_faults)
         body = {
-            "status": "stopping" if stopping else "ok",
+            "status": "stopping" if stopping else "degraded" if faults else "ok",
             "version": VERSION,
+            "ready": bool(service.collections) and not stopping,
+            "faults": faults if known else {},
             "images": await run_sync(service.count_images) if known else None,
             "collections": list(service.collections) if known else [],
+            "quarantined": await run_sync(service.count_quarantined) if known else None,
             "cluster": read_cluster_status(service.settings.engine) if known else None,
         }
         return AsciiJSONResponse(body, 503 if stopping else 200)

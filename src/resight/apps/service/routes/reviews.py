@@ -170,7 +170,7 @@ def open_reviews(service: Service) -> Mapping[str, OpenReview]:
     opened: dict[str, OpenReview] = {}
     served = {
         collection.path.resolve(): (collection, service.thumbnails[name])
-        for name, collection in service.collections.items()
+        for name, collection in service.registry.known.items()
     }
 
     def find(path: Path) -> tuple[Collection, ThumbnailCache]:
