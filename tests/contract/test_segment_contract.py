@@ -47,6 +47,13 @@ class State:
     read: list[int] = field(default_factory=list)
     layout: tuple[str, ...] = ("rows",)
 
+    @property
+    def commit_id(self) -> str:
+        return f"commit {self.version}"
+
+    def find_commit(self, version: int) -> str | None:
+        return f"commit {version}" if version <= self.version else None
+
     def __len__(self) -> int:
         return len(self.images)
 

@@ -3,13 +3,14 @@
 In: an index by name, a state of the store and a branch. Out: a Searcher over the state. Everything here is derived:
 damaged or missing indexes are built again, and outdated ones removed.
 
-A *segment* is an index over some images, which it knows by id and content (sha256 of the file, and box). It serves
-every state that holds some of them unchanged: images that were removed or changed since are dead in it, and compaction,
-which moves images in the store, changes nothing. An index that can be divided (`index.Divisible`) gets a new segment
-for added images; others are built over the whole state. A segment lies in a folder named after branch, plug-in with
-settings, space, state of the store and images. It is built under a temporary name and renamed, so that it is complete
-or does not exist, and processes share it. If the collection is read-only, segments lie in a temporary folder until the
-process ends.
+An index that can be divided (`index.Divisible`) gets a new segment (segments.py) for added images; others are built
+over the whole state. A segment lies in a folder named after branch, plug-in with settings, space, state of the store
+and images. It is built under a temporary name and renamed, so that it is complete or does not exist, and processes
+share it. If the collection is read-only, segments lie in a temporary folder until the process ends. If the disk is
+full, the segments that are there serve on, and a warning says what they lack.
+
+Only checksums and the plug-in's own errors call a segment damaged, never a lack of memory or of file descriptors. It is
+removed by a process that can take the writer lock; others build their own beside it.
 
 A process that is about to open a segment which another one removes looks again; one that has opened it keeps it.
 """
@@ -18,142 +19,45 @@ import atexit
 import contextlib
 import errno
 import json
+import logging
 import os
+import secrets
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from resight import index as indexes
 from resight.collection import LOCAL
-from resight.errors import ClusterError, MissingExtra, RecipeError, ResightError, StorageError
-from resight.files.atomic import replace_atomic
+from resight.collection.segments import (
+    Contents,
+    Share,
+    StoredSegment,
+    cover,
+    find_damaged_file,
+    find_gap,
+    find_share,
+    hash_contents,
+    load_contents,
+    read_contents,
+    restamp,
+    sum_files,
+    write_contents,
+)
+from resight.errors import ClusterError, CollectionBusy, MissingExtra, RecipeError, ResightError, StorageError
+from resight.files.durable import sync_tree
 from resight.files.fingerprint import fingerprint
+from resight.files.lock import writer_lock
 from resight.index import Chunks, Divisible, Index, Learner, Searcher
 from resight.index._segments import Segment, join
-from resight.store import ImageRecord, Reader
+from resight.store import Reader
 from resight.types import Choice
 
-FILE = "segment.json"
-FEW = 512  # images of a small collection that may lie outside the largest segment, or be dead in it
-SHARE = 10  # of a large collection, the share 1 / SHARE may
-GROWTH = 4  # a new segment absorbs those at most GROWTH times larger: few segments, and images move rarely
-
-
-@dataclass(frozen=True)
-class Contents:
-    """The images that a segment was made from."""
-
-    version: int  # of the state that the stamps belong to
-    stamps: Mapping[str, int]  # of the store: the same stamp proves that an image is unchanged
-    prints: Mapping[str, str]  # hashes of file and box: an image that moved has another stamp, and the same print
-
-    def __len__(self) -> int:
-        return len(self.stamps)
-
-
-@dataclass(frozen=True)
-class StoredSegment:
-    folder: Path
-    contents: Contents
-    searcher: Searcher
-
-
-@dataclass(frozen=True)
-class Share:
-    """The images of one state that a segment answers for."""
-
-    segment: StoredSegment
-    live: frozenset[str]
-    moved: frozenset[str] = frozenset()  # of these, the ones that have moved in the store
-
-    @property
-    def dead(self) -> int:
-        return len(self.segment.contents) - len(self.live)
-
-
-def find_share(segment: StoredSegment, reader: Reader) -> Share:
-    """The images of a segment that the state holds unchanged."""
-    stamps, contents = reader.stamps, segment.contents
-    same = {name for name, _ in contents.stamps.items() & stamps.items()}
-    others = (
-        [name for name in contents.stamps if name not in same and name in stamps] if len(same) < len(contents) else []
-    )
-    records = reader.metadata(others) if others else iter(())
-    moved = frozenset(record.id for record in records if take_print(record) == contents.prints[record.id])
-    return Share(segment, frozenset(same) | moved, moved)
-
-
-def cover(shares: Iterable[Share], size: int) -> list[Share]:
-    """The shares that a state of `size` images needs, the largest first, each image once."""
-    chosen: list[Share] = []
-    for share in sorted(shares, key=lambda share: (-len(share.live), share.dead)):
-        left = share.live.difference(*(other.live for other in chosen)) if chosen else share.live
-        if left or (size == 0 and not chosen and not share.dead):
-            chosen.append(replace(share, live=left))
-    return chosen
-
-
-def find_gap(shares: Sequence[Share], reader: Reader, in_parts: bool) -> list[str] | None:
-    """The images of the segment to build: None if none is missing, and all images for a whole index.
-
-    Without `in_parts`, one segment must hold exactly the images of the state.
-    """
-    size = len(reader)
-    if not shares:
-        return list(reader.stamps)
-    largest, *others = shares
-    if size - len(largest.live) + largest.dead > (max(FEW, size // SHARE) if in_parts else 0):
-        return list(reader.stamps)
-    if sum(len(share.live) for share in shares) == size:
-        return None
-    gap = list(reader.stamps.keys() - frozenset().union(*(share.live for share in shares)))
-    for share in reversed(others):
-        if len(share.live) <= GROWTH * len(gap):
-            gap += share.live
-    return gap
-
-
-def restamp(share: Share, reader: Reader) -> StoredSegment:
-    """The segment with the stamps of a newer state, so that images that moved need not be compared again."""
-    segment, contents = share.segment, share.segment.contents
-    if not share.moved or reader.version <= contents.version:
-        return segment
-    stamps = {**contents.stamps, **{name: reader.stamps[name] for name in share.moved}}
-    contents = Contents(reader.version, stamps, contents.prints)
-    with contextlib.suppress(OSError):  # read-only: every process compares for itself
-        write_contents(contents, segment.folder)
-    return replace(segment, contents=contents)
-
-
-def read_contents(reader: Reader, names: Sequence[str]) -> Contents:
-    """The contents of a segment of these images, in the order of the store if they are all of it."""
-    records = reader.metadata(None if len(names) == len(reader) else names)
-    prints = {record.id: take_print(record) for record in records}
-    return Contents(reader.version, {name: reader.stamps[name] for name in prints}, prints)
-
-
-def take_print(record: ImageRecord) -> str:
-    return fingerprint(f"{record.sha256} {record.ref.box}", 16)
-
-
-def write_contents(contents: Contents, folder: Path) -> None:
-    table = {"version": contents.version, "stamps": contents.stamps, "prints": contents.prints}
-    with replace_atomic(folder / FILE) as temporary:
-        temporary.write_text(json.dumps(table), encoding="utf-8")
-
-
-def load_contents(folder: Path) -> Contents:
-    return Contents(**json.loads((folder / FILE).read_text(encoding="utf-8")))
-
-
-def hash_contents(contents: Contents) -> str:
-    return fingerprint(json.dumps(sorted(contents.prints.items())), 8)
-
-
+log = logging.getLogger("resight.indexes")
+FOLDER = "indexes"
 ABANDONED = 24 * 3600  # seconds
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 ATTEMPTS = 8
@@ -166,7 +70,8 @@ class IndexCache:
         """`engine` is where searches run (engine.py); an index that is opened `whole` runs in this process."""
         self.spaces = tuple(spaces)
         self._engine = engine
-        self._folders = [folder / "indexes"]
+        self._folders = [folder / FOLDER]
+        self._damaged: set[Path] = set()  # found, and not removed
         self._opened: dict[Path, StoredSegment] = {}
         self._lock = threading.Lock()
 
@@ -185,8 +90,13 @@ class IndexCache:
                     self._keep_only(prefix, used, reader)
                     if len(known) > len(used):
                         self._remove_outdated(prefix, used, reader)
-                    return join([Segment(share.segment.searcher, share.live, share.dead) for share in used])
-                self._build(plugin, reader, branch, gap, prefix)
+                    return _join(used)
+                try:
+                    self._build(plugin, reader, branch, gap, prefix)
+                except StorageError as error:
+                    if not shares:
+                        raise
+                    return self._serve_old(shares if in_parts else shares[:1], reader, error)
         raise StorageError(
             "the index cannot be built",
             expected=f"a folder {self._folders[0]} that keeps the files written to it",
@@ -224,13 +134,51 @@ class IndexCache:
         """The shares of an index's segments on disk. A segment that another process has removed still serves its open
         searchers, but no new ones: only segments on disk are there for every process."""
         self._opened = {folder: segment for folder, segment in self._opened.items() if folder.is_dir()}
-        tried: set[Path] = set()
         # Again until nothing is new: a process that removes a segment has written its successor before.
-        while new := [folder for folder in self._list(prefix) if folder not in self._opened and folder not in tried]:
-            self._opened |= {folder: found for folder in new if (found := _open(plugin, folder)) is not None}
-            tried.update(new)
+        skipped = set(self._damaged)
+        while new := [folder for folder in self._list(prefix) if folder not in self._opened and folder not in skipped]:
+            self._opened |= {folder: found for folder in new if (found := self._open(plugin, folder)) is not None}
+            skipped.update(new)
         mine = {folder: segment for folder, segment in self._opened.items() if folder.name.startswith(prefix)}
         return {folder: known.get(folder) or find_share(segment, reader) for folder, segment in mine.items()}
+
+    def _open(self, plugin: Index, folder: Path) -> StoredSegment | None:
+        """None if it is gone or damaged."""
+        try:
+            contents = load_contents(folder)
+            damage = find_damaged_file(folder, contents)
+            if damage:
+                raise ValueError(damage)
+            return StoredSegment(folder, contents, plugin.open(folder))
+        except (ClusterError, MissingExtra):
+            raise  # the files may be intact
+        except FileNotFoundError as error:
+            self._discard(folder, error)
+        except (OSError, MemoryError) as error:
+            raise StorageError(
+                f"the index in {folder} cannot be read",
+                expected="free memory and file descriptors, and permission to read it",
+                actual=str(error) or type(error).__name__,
+                fix="close other programs, or raise the limits (ulimit); the index was left as it is",
+            ) from error
+        except (ResightError, ValueError, TypeError, KeyError, RuntimeError, EOFError) as error:
+            self._discard(folder, error)
+        return None
+
+    def _discard(self, folder: Path, error: Exception) -> None:
+        """Remove a damaged segment if this process may write; otherwise leave it, and build another one."""
+        if folder.is_dir():
+            log.warning("the index %s is damaged and is built again: %s", folder.name, str(error).partition("\n")[0])
+        try:
+            with contextlib.nullcontext() if folder.parent != self._folders[0] else writer_lock(folder.parents[1]):
+                shutil.rmtree(folder)
+        except (OSError, CollectionBusy, StorageError):
+            self._damaged.add(folder)
+
+    def _serve_old(self, shares: Sequence[Share], reader: Reader, error: StorageError) -> Searcher:
+        missing = len(reader) - sum(len(share.live) for share in shares)
+        log.warning("%s (%s): searches leave out %d new images until then", error.problem, error.actual, missing)
+        return _join(shares)
 
     def _list(self, prefix: str) -> list[Path]:
         return [folder for parent in self._folders for folder in sorted(parent.glob(f"{prefix}*"))]
@@ -239,6 +187,8 @@ class IndexCache:
         contents = read_contents(reader, names)
         parent = self._folders[-1]
         folder = parent / f"{prefix}{reader.version}-{hash_contents(contents)}"
+        if folder in self._damaged:
+            folder = folder.with_name(f"{folder.name}-{secrets.token_hex(4)}")
         try:
             _write(plugin, reader, branch, contents, folder)
         except OSError as error:
@@ -289,17 +239,8 @@ def create_index(plugin: Index, read: Callable[[int], Chunks], branches: int, br
     return plugin.create(read(branch), folder, training=read(teacher))
 
 
-def _open(plugin: Index, folder: Path) -> StoredSegment | None:
-    """None if it is gone or damaged."""
-    try:
-        contents = load_contents(folder)
-        searcher = plugin.open(folder)
-    except (ClusterError, MissingExtra):
-        raise  # the files may be intact
-    except (ResightError, OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError):
-        shutil.rmtree(folder, ignore_errors=True)
-        return None
-    return StoredSegment(folder, contents, searcher)
+def _join(shares: Sequence[Share]) -> Searcher:
+    return join([Segment(share.segment.searcher, share.live, share.dead) for share in shares])
 
 
 def _write(plugin: Index, reader: Reader, branch: int, contents: Contents, folder: Path) -> None:
@@ -313,7 +254,9 @@ def _write(plugin: Index, reader: Reader, branch: int, contents: Contents, folde
 
     try:
         create_index(plugin, read, len(reader.layout), branch, temporary)
-        write_contents(contents, temporary)
+        sync_tree(temporary)
+        write_contents(replace(contents, files=sum_files(temporary)), temporary)
+        temporary.chmod(folder.parent.stat().st_mode & 0o777)  # mkdtemp keeps others out
         temporary.replace(folder)
     except OSError:
         if not folder.is_dir():  # otherwise another process has just built the same segment

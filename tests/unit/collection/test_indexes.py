@@ -14,7 +14,10 @@ import pytest
 from support.token_rows import make_tokens
 
 from resight.collection import indexes
-from resight.collection.indexes import Contents, IndexCache
+from resight.collection.indexes import IndexCache
+from resight.collection.segments import Contents, StoredSegment, find_share, load_contents
+from resight.errors import StorageError
+from resight.files.lock import writer_lock
 from resight.kernels import pack_files
 from resight.store import ImageRecord
 from resight.types import Choice, Descriptors
@@ -32,6 +35,13 @@ class FakeStore:
     builds: list[int] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)  # id → sha256, where it is not the usual one
     stamps: dict[str, int] = field(default_factory=lambda: {name: row for row, name in enumerate(ROWS.ids)})
+
+    @property
+    def commit_id(self) -> str:
+        return f"commit {self.version}"
+
+    def find_commit(self, version: int) -> str | None:
+        return f"commit {version}" if version <= self.version else None
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -132,7 +142,7 @@ def test_a_state_with_the_same_images_elsewhere_in_the_store_needs_no_other_inde
     assert moved.builds == []
     (place,) = (tmp_path / "indexes").iterdir()
     assert "-v1-" in place.name
-    assert json.loads((place / "segment.json").read_text())["version"] == 2
+    assert load_contents(place).version == 2
 
 
 def test_an_index_that_cannot_lie_in_parts_is_made_again_and_the_old_one_removed(tmp_path: Path):
@@ -198,3 +208,93 @@ def test_where_nothing_may_be_written_an_index_lives_elsewhere(tmp_path: Path, m
         found = cache.open(Choice("maxsim"), store, 0).search(QUERY, 10).ids  # type: ignore[arg-type]
     assert found == whole
     assert not (tmp_path / "locked").exists()
+
+
+def test_an_index_of_another_history_is_compared_by_content(tmp_path: Path):
+    """The store went back to a backup and was written again: the same version and the same stamps, another content."""
+
+    class Restored(FakeStore):
+        @property
+        def commit_id(self) -> str:
+            return "another"
+
+        def find_commit(self, version: int) -> str | None:
+            return "another" if version == self.version else None
+
+    changed = ROWS.ids[7]
+    search(tmp_path, FakeStore(version=3, files={changed: "lost"}))
+    cache, store = IndexCache(tmp_path, [""]), Restored(version=3)
+    cache.open(Choice("maxsim", {"cascade": True, "cascade_dims": 8}), store, 0)  # type: ignore[arg-type]
+    assert store.builds  # in one piece, so all of it is built again
+    restored = Restored(version=3)
+    segment = next(folder for folder in (tmp_path / "indexes").iterdir() if load_contents(folder).version == 3)
+    share = find_share(StoredSegment(segment, load_contents(segment), None), restored)  # type: ignore[arg-type]
+    assert share.live >= set(ROWS.ids) - {changed}
+
+
+@pytest.mark.parametrize("place", range(0, 6000, 400))
+def test_one_changed_byte_anywhere_in_an_index_is_found(tmp_path: Path, place: int):
+    store = FakeStore()
+    whole = search(tmp_path, store)
+    (segment,) = (tmp_path / "indexes").iterdir()
+    files = sorted(path for path in segment.rglob("*") if path.is_file())
+    file = files[place % len(files)]
+    data = bytearray(file.read_bytes())
+    data[place % len(data)] ^= 1 << (place // 400 % 8)
+    file.write_bytes(data)
+    assert search(tmp_path, store) == whole
+    assert search(tmp_path, FakeStore()) == whole
+
+
+def test_a_lack_of_file_descriptors_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    search(tmp_path, FakeStore())
+    (segment,) = (tmp_path / "indexes").iterdir()
+
+    def refuse(*_: Any) -> str:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as short:
+        short.setattr(indexes, "find_damaged_file", refuse)
+        with pytest.raises(StorageError, match="cannot be read"):
+            search(tmp_path, FakeStore())
+    store = FakeStore()
+    search(tmp_path, store)
+    assert list((tmp_path / "indexes").iterdir()) == [segment]
+    assert store.builds == []
+
+
+def test_while_another_process_writes_a_damaged_index_stays_and_a_new_one_serves(tmp_path: Path):
+    whole = search(tmp_path, FakeStore())
+    (segment,) = (tmp_path / "indexes").iterdir()
+    cut(segment / "images.json")
+    with writer_lock(tmp_path):
+        assert search(tmp_path, FakeStore()) == whole
+        assert segment.is_dir()
+    assert search(tmp_path, FakeStore()) == whole
+    assert not segment.exists() or load_contents(segment)
+
+
+def test_on_a_full_disk_the_index_that_is_there_serves_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    few = FakeStore(stamps={name: row for row, name in enumerate(ROWS.ids)})
+    whole = search(tmp_path, few)
+
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(indexes, "create_index", refuse)
+    more = FakeStore(version=2, stamps={**few.stamps, "new": 999})
+    assert search(tmp_path, more) == whole
+    assert "searches leave out 1 new images" in caplog.text
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(StorageError, match="cannot write the index"):
+        search(tmp_path / "elsewhere", few)
+
+
+def test_others_may_read_an_index_where_they_may_read_the_collection(tmp_path: Path):
+    (tmp_path / "indexes").mkdir(mode=0o755)
+    (tmp_path / "indexes").chmod(0o755)
+    search(tmp_path, FakeStore())
+    (segment,) = (tmp_path / "indexes").iterdir()
+    assert segment.stat().st_mode & 0o777 == 0o755

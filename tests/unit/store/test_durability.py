@@ -45,7 +45,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     original = os.fsync
 
     def fsync(descriptor: int) -> None:
-        done.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        done.append(Path(f"/proc/self/fd/{descriptor}").readlink())
         original(descriptor)
 
     monkeypatch.setattr(durable.os, "fsync", fsync)

@@ -157,7 +157,7 @@ def test_damaged_files_are_a_collection_error(tmp_path: Path) -> None:
     for path in (tmp_path / "images.lance" / "_versions").iterdir():
         path.write_bytes(b"damaged")
     shutil.rmtree(tmp_path / "commits")
-    with pytest.raises(CollectionError, match="no state of .* can be read"):
+    with pytest.raises(CollectionError, match=r"no state of .* can be read"):
         open_store(tmp_path)
 
 
