@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import RecipeError
+from resight.files.mapped import create_mapped
 from resight.index import Chunks
 from resight.types import Descriptors, IntArray
 
@@ -73,7 +74,7 @@ def create_array(path: Path, shape: tuple[int, ...], dtype: type) -> NDArray[Any
     if 0 in shape:  # an empty file cannot be mapped
         np.save(path, np.zeros(shape, dtype))
         return np.zeros(shape, dtype)
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    return create_mapped(path, shape, dtype)
 
 
 def flush(*arrays: NDArray[Any]) -> None:

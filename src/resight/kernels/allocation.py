@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from resight.files.mapped import create_mapped
+
 Allocate = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]  # name, shape, type → an array to fill
 
 
@@ -23,8 +25,7 @@ def in_folder(folder: Path) -> Allocate:
     def allocate(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         if 0 in shape:  # an empty file cannot be mapped
             return np.empty(shape, dtype)
-        array: NDArray[Any] = np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=dtype, shape=shape)
-        return array
+        return create_mapped(folder / f"{name}.npy", shape, dtype)
 
     return allocate
 

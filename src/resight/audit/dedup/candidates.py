@@ -26,6 +26,7 @@ from resight.audit.dedup import dct_signature
 from resight.audit.dedup.branches import Branches, build_descriptor, describe_words, pool, split_images, split_local
 from resight.audit.dedup.dct_signature import mirror_features
 from resight.audit.dedup.grey_thumbnails import Side
+from resight.files.mapped import create_mapped
 from resight.kernels.numpy_reference import join_ranges
 from resight.types import Descriptors, FloatArray, IntArray
 from resight.vectors import l2_normalise_exact
@@ -79,7 +80,7 @@ def build_buckets(chunks: Chunks, file: Path) -> WordBuckets:
         counts = _add(counts, np.bincount(keys, minlength=len(counts)))
         images += len(chunk.ids)
     starts = np.concatenate([[0], np.cumsum(counts)])
-    postings = np.lib.format.open_memmap(file, "w+", np.int32, (max(int(starts[-1]), 1),))
+    postings = create_mapped(file, (max(int(starts[-1]), 1),), np.int32)
     slots, first = starts[:-1].copy(), 0
     for chunk in chunks():
         keys = make_keys(_words(chunk), chunk.vectors)

@@ -21,6 +21,7 @@ from resight.audit.dedup.branches import Rows
 from resight.boxes import crop
 from resight.data import image_files
 from resight.errors import BoxError, ImageError
+from resight.files.mapped import create_mapped
 from resight.store import ImageRecord
 from resight.types import Box, Skipped
 
@@ -78,7 +79,7 @@ class Thumbnails:
 
 def make_thumbnails(records: Sequence[ImageRecord], file: Path, progress: Count | None = None) -> Thumbnails:
     """Write thumbnails to `file`, replacing it; two threads decode."""
-    grey = np.lib.format.open_memmap(file, "w+", np.uint8, (len(records), SIDE, SIDE))
+    grey = create_mapped(file, (len(records), SIDE, SIDE), np.uint8)
     digests, flat, skipped = [], np.ones(len(records), np.bool_), []
     with ThreadPoolExecutor(2) as pool:
         for start in range(0, len(records), BATCH):
