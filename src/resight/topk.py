@@ -21,13 +21,14 @@ def best(
     # All that tie with the k-th score are candidates, so that the id decides and not the position.
     threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
     candidates = np.flatnonzero(scores >= threshold)
-    names = [ids[int(row)] for row in (candidates if rows is None else rows[candidates])]
-    order = sorted(range(len(names)), key=lambda i: (-scores[candidates[i]], names[i]))[:k]
-    return Ranking(
-        query_id,
-        tuple(names[i] for i in order),
-        scores[candidates[order]].astype(np.float32),
-    )
+    ordered = candidates[np.argsort(-scores[candidates], kind="stable")]
+    values = scores[ordered]
+    names = [ids[row] for row in (ordered if rows is None else rows[ordered]).tolist()]
+    ends = np.flatnonzero(np.diff(values, append=np.nan) != 0) + 1  # of each run of equal scores
+    for end, length in zip(ends.tolist(), np.diff(ends, prepend=0).tolist(), strict=True):
+        if length > 1:
+            names[end - length : end] = sorted(names[end - length : end])
+    return Ranking(query_id, tuple(names[:k]), values[:k].astype(np.float32))
 
 
 def best_allowed(

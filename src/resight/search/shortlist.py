@@ -6,8 +6,9 @@ z-score, as `standout` (`NAME_standout` if there are several branches). If image
 score is the first guess of where the instance is; of several branches, that of the branch with the largest z-score.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -33,31 +34,65 @@ def shortlist(
 ) -> Ranking:
     """The `depth` best by the fused score, with the signals of each."""
     found = [part.searcher.search(query.descriptors[part.branch], depth, allowed) for part in shortlisters]
-    ids = list(dict.fromkeys(name for ranking in found for name in ranking.ids))
-    found = [
-        complete(some, part.searcher, query.descriptors[part.branch], ids)
-        for part, some in zip(shortlisters, found, strict=True)
-    ]
+    ids = list(found[0].ids)
+    if len(found) > 1:
+        ids = list(dict.fromkeys(name for ranking in found for name in ranking.ids))
+        found = [
+            complete(some, part.searcher, query.descriptors[part.branch], ids)
+            for part, some in zip(shortlisters, found, strict=True)
+        ]
     scores = np.stack([_order(ranking, ids) for ranking in found])
     weights = np.array([part.weight for part in shortlisters], np.float32)
     ranking = topk.best(query.id, ids, fusion.fuse(scores, weights), depth)
     standouts = np.stack([robust_zscore(branch) for branch in scores])
-    signals: dict[str, dict[str, float]] = {name: {} for name in ids}
-    for part, values, zscores in zip(shortlisters, scores.tolist(), standouts.tolist(), strict=True):
-        for name, value, zscore in zip(ids, values, zscores, strict=True):
-            signals[name] |= {part.name: value, name_standout(part.name, len(shortlisters)): zscore}
+    names = [part.name for part in shortlisters]
     proofs = [(part.name, one.proof) for part, one in zip(shortlisters, found, strict=True) if one.proof]
     proof = " ".join(text if len(shortlisters) == 1 else f"{name}: {text}" for name, text in proofs)
     regions = _choose_regions(found, ids, weights[:, None] * standouts)
-    regions = {name: regions[name] for name in ranking.ids if name in regions}
+    regions = {name: regions[name] for name in ranking.ids if name in regions} if regions else {}
     return replace(
         ranking,
-        signals={name: signals[name] for name in ranking.ids},
+        signals=ShortlistSignals(names, ids, scores, standouts, ranking.ids),
         proof=proof,
         boxes=regions,
         regions=regions,
         located_by=dict.fromkeys(regions, "region"),
     )
+
+
+class ShortlistSignals(Mapping[str, Mapping[str, float]]):
+    """The score and the standout of each branch, by image; made when they are asked for.
+
+    An evaluation ranks all images of a collection and reads the signals of a few.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        ids: Sequence[str],
+        scores: FloatArray,
+        standouts: FloatArray,
+        kept: Sequence[str],
+    ) -> None:
+        """`scores` and `standouts` [branches, ids]; of the ids, those `kept` are there."""
+        self._ids = ids
+        self._kept = kept
+        self._keys = [key for name in names for key in (name, name_standout(name, len(names)))]
+        self._values = np.stack([scores, standouts], axis=1).reshape(2 * len(names), len(ids))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        places = {name: place for place, name in enumerate(self._ids)}
+        return places if len(self._kept) == len(places) else {name: places[name] for name in self._kept}
+
+    def __getitem__(self, name: str) -> dict[str, float]:
+        return dict(zip(self._keys, self._values[:, self._places[name]].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 def name_standout(part: str, parts: int) -> str:
@@ -79,6 +114,8 @@ def complete(found: Ranking, searcher: Searcher, query: Descriptors, ids: Iterab
 
 
 def _order(ranking: Ranking, ids: list[str]) -> FloatArray:
+    if len(ids) == len(ranking.ids) and ids == list(ranking.ids):
+        return np.asarray(ranking.scores, np.float32)
     scores = dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
     return np.array([scores[name] for name in ids], np.float32)
 
@@ -86,6 +123,8 @@ def _order(ranking: Ranking, ids: list[str]) -> FloatArray:
 def _choose_regions(found: Sequence[Ranking], ids: list[str], weights: FloatArray) -> dict[str, Box]:
     """The region of each candidate, from the branch that has one and weighs most: weights [branches, candidates]."""
     regions: dict[str, Box] = {}
+    if not any(ranking.boxes for ranking in found):
+        return regions
     for column, name in enumerate(ids):
         branches = [branch for branch, ranking in enumerate(found) if name in ranking.boxes]
         if branches:
