@@ -20,7 +20,8 @@ from pathlib import Path
 
 from resight.errors import CollectionError, StorageError
 from resight.files import cache_folder, remote
-from resight.files.atomic import replace_atomic, write_atomic
+from resight.files.atomic import write_atomic
+from resight.files.durable import sync_folder, write_durable
 from resight.files.fingerprint import fingerprint, fingerprint_file
 from resight.files.inside import resolve_inside, show
 from resight.files.remote import to_url
@@ -65,12 +66,12 @@ def read_file(folder: Path, name: str) -> bytes:
 
 
 def write_file(folder: Path, name: str, data: bytes) -> None:
-    """Write a file of the collection, completely or not at all."""
+    """Write a file of the collection, completely or not at all; it is on the disk when this returns."""
     path = resolve_inside(folder, name, what=WHAT, error=CollectionError)
     if not remote.is_remote(path):
         path.parent.mkdir(exist_ok=True)
-        with replace_atomic(path, unique=False) as temporary:
-            temporary.write_bytes(data)
+        write_durable(path, data, unique=False)
+        sync_folder(path.parent.parent)
         return
     try:
         remote.write_bytes(path, data)

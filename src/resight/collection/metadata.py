@@ -1,6 +1,6 @@
 """`collection.json`: format, recipe and spaces of a collection, written once and last when it is made.
 
-    {"format": 1, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0"}
+    {"format": 2, "recipe": {…}, "spaces": ["…", "…"], "created": "…", "made_by": "resight 0.1.0", "checksum": …}
 
 It may be remote (resight.files.remote). Copies of codebooks and weights that the recipe names lie beside it, so that
 the collection does not depend on the originals. A stored recipe may hold plug-in names of earlier versions: `RENAMED`
@@ -8,8 +8,10 @@ maps them to today's; a recipe file must use today's names.
 """
 
 import json
+import logging
 import shutil
 import typing
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,13 +33,15 @@ from resight.files.remote import is_remote, to_url
 from resight.recipe.tables import read_branch, write_branch
 from resight.types import Branch, Choice, Recipe
 
+log = logging.getLogger("resight.collection")
 FILE = "collection.json"
 OWN = frozenset({FILE + TEMPORARY, location.FILES, LOCK, "images.lance"})
 LARGEST = 16 << 20  # bytes of collection.json
 RESTORE = "restore it from a backup, or index the images again into a new collection"
 Kind = TypeVar("Kind")
-FORMAT = 1
-READABLE = (1,)  # the last two formats, as soon as there are two
+COPY = "collection.copy.json"  # read if the first is damaged
+FORMAT = 2  # 1 had no checksums: those of rows, files, commits and of this table
+READABLE = (1, 2)
 INDEXES = {"late": "maxsim", "inverted": "asmk_inverted", "histogram": "bow_histogram"}
 RERANKERS = {"closer": "patch_refine", "local": "pair_transformer"}
 FUSIONS = {"standout": "robust_zscore"}
@@ -64,8 +68,7 @@ class Metadata:
 def read(folder: Path) -> Metadata:
     path = folder / FILE
     try:
-        data = location.read_file(folder, FILE)
-        table = require_table(parse_json(data, **_about(path), most=LARGEST), **_about(path))
+        table = _read_table(folder)
         version = _require(table, "format", int)
     except FileNotFoundError as error:
         raise CollectionError(
@@ -90,6 +93,38 @@ def read(folder: Path) -> Metadata:
         return Metadata(recipe, spaces, str(table["created"]), version)
     except (KeyError, TypeError) as error:
         raise _damaged(path, error) from error
+
+
+def _read_table(folder: Path) -> dict[str, Any]:
+    """The table of `collection.json`, or of its copy if the first is damaged."""
+    try:
+        return read_table(folder, FILE)
+    except CollectionError as error:
+        try:
+            table = read_table(folder, COPY)
+        except (CollectionError, FileNotFoundError):
+            raise error from None
+        log.warning("%s is damaged; its copy serves. `resight repair` mends it.", folder / FILE)
+        return table
+
+
+def read_table(folder: Path, name: str) -> dict[str, Any]:
+    """The table of one file, with its checksum compared; CollectionError where it is damaged."""
+    about = _about(folder / name)
+    table = require_table(parse_json(location.read_file(folder, name), **about, most=LARGEST), **about)
+    claimed = table.pop("checksum", None)
+    if claimed is not None and claimed != sum_table(table):
+        raise CollectionError(
+            f"{folder / name} cannot be read",
+            expected="what was written, by its checksum",
+            actual="another content",
+            fix=RESTORE,
+        )
+    return table
+
+
+def sum_table(table: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(table).encode())
 
 
 def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Callable[[], object]) -> Metadata:
@@ -235,7 +270,14 @@ def _write(folder: Path, made: Metadata) -> None:
         "created": made.created,
         "made_by": f"resight {metadata.version('resight')}",
     }
-    location.write_file(folder, FILE, f"{json.dumps(table, indent=1, default=str)}\n".encode())
+    write_table(folder, json.loads(json.dumps(table, default=str)))
+
+
+def write_table(folder: Path, table: Mapping[str, Any]) -> None:
+    """Write `collection.json` with its checksum: the copy first, because the other one makes the collection exist."""
+    data = f"{json.dumps({**table, 'checksum': sum_table(table)}, indent=1)}\n".encode()
+    for name in (COPY, FILE):
+        location.write_file(folder, name, data)
 
 
 def _about(path: Path) -> dict[str, Any]:

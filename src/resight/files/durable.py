@@ -11,9 +11,9 @@ from pathlib import Path
 from resight.files.atomic import replace_atomic
 
 
-def write_durable(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all, and sync it with its folder, which must exist."""
-    with replace_atomic(path) as temporary:
+def write_durable(path: Path, data: bytes, unique: bool = True) -> None:
+    """Write a file completely or not at all, and sync it with its folder, which must exist; `unique`: see atomic."""
+    with replace_atomic(path, unique=unique) as temporary:
         temporary.write_bytes(data)
         sync_file(temporary)
     sync_folder(path.parent)

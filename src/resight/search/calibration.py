@@ -10,15 +10,19 @@ on a collection's own pairs.
 
 import json
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
+from resight.files.durable import sync_file, sync_folder
 from resight.types import Ranking
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
@@ -26,6 +30,7 @@ LOGARITHMIC = frozenset({"inliers", "standout"})
 # nothing in the query (local features at night) would outvote the one that finds the answer.
 UNREMARKABLE = 5.0
 WITHOUT, WITH_PRIOR = 1e-2, 0.5  # strength of the pull towards 0, and towards the prior
+CHECK = "checksum"
 SHIPPED = Path(__file__).with_name("calibration.json")
 Signals = Mapping[str, float]
 
@@ -120,21 +125,33 @@ def load(path: Path) -> list[Calibration]:
     try:
         return [
             Calibration(
-                float(entry["bias"]),
+                float(_check(entry)["bias"]),
                 {str(name): float(weight) for name, weight in entry["weights"].items()},
                 int(entry["pairs"]),
                 int(entry["same"]),
                 {str(name): str(space) for name, space in entry.get("spaces", {}).items()},
             )
-            for entry in json.loads(path.read_text(encoding="utf-8"))
+            for entry in load_json(path.read_text(encoding="utf-8"))
         ]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise InputError(f"{path} is not a calibration", actual=str(error), fix="remove it, or fit it again") from error
 
 
+def _check(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """ValueError if the entry has changed since it was saved; older ones have no checksum."""
+    content = {name: value for name, value in entry.items() if name != CHECK}
+    if entry.get(CHECK, found := zlib.crc32(json.dumps(content).encode())) != found:
+        raise ValueError("it has changed since it was written: its checksum is another one")
+    return entry
+
+
 def save(calibrations: Sequence[Calibration], path: Path) -> None:
+    entries = [asdict(entry) for entry in calibrations]
+    checked = [{**entry, CHECK: zlib.crc32(json.dumps(entry).encode())} for entry in entries]
     with write_atomic(path) as temporary:
-        temporary.write_text(json.dumps([asdict(entry) for entry in calibrations], indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(checked, indent=1) + "\n", encoding="utf-8")
+        sync_file(temporary)
+    sync_folder(path.parent)
 
 
 def _shape(name: str, value: float) -> float:

@@ -202,3 +202,11 @@ def test_of_several_branches_only_what_is_remarkable_counts():
     calibration = Calibration(-1, {"asmk_standout": 2})
     assert calibration.log_odds({"asmk_standout": 4.9}) == -1
     assert calibration.log_odds({"asmk_standout": 12.0}) == pytest.approx(-1 + 2 * np.log(8))
+
+
+def test_a_saved_calibration_that_was_changed_is_refused(tmp_path: Path):
+    path = tmp_path / "calibration.json"
+    save([Calibration(-1.25, {"inliers": 0.5}, 10, 5)], path)
+    path.write_text(path.read_text().replace("-1.25", "-1.75"))
+    with pytest.raises(InputError, match="is not a calibration"):
+        load(path)
