@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from resight.files.atomic import write_atomic
+from resight.files.inside import DECEPTIVE
 from resight.files.remote import to_url
 
 if TYPE_CHECKING:
@@ -31,8 +32,15 @@ def console() -> "Console":
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 240)
 
 
+def echo(*values: object, file: TextIO | None = None) -> None:
+    """`print` for commands: text from files (names, attributes, messages) never steers the terminal."""
+    print(*("\n".join(map(clean, str(value).split("\n"))) for value in values), file=file)
+
+
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=1, default=plain, ensure_ascii=False))
+    """JSON leaves most letters as they are, and escapes those that a terminal would obey."""
+    text = json.dumps(value, indent=1, default=plain, ensure_ascii=False)
+    print(DECEPTIVE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
 
 
 def plain(value: Any) -> Any:
@@ -61,7 +69,14 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=Text(clean(title)),
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        box=None,
+        pad_edge=False,
+    )
     for column, heading in enumerate(columns):
         table.add_column(heading, justify="right" if column in right else "left", overflow="fold")
     for number, row in enumerate(rows):
@@ -82,7 +97,12 @@ def print_skipped(skipped: Sequence["Skipped"]) -> None:
 
 
 def clean(text: str) -> str:
-    """Replaces unprintable letters: file names may hold escape sequences, which a terminal must not obey."""
+    """Replaces unprintable letters: file names may hold escape sequences, which a terminal must not obey.
+
+    Unprintable are also marks that change the direction of writing, and lone surrogates.
+    """
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
@@ -131,7 +151,7 @@ def progress(label: str) -> Iterator[Bar]:
         disable=not sys.stderr.isatty(),
     )
     with bar:
-        yield Bar(bar, label)
+        yield Bar(bar, clean(label))
 
 
 def format_bytes(count: float) -> str:

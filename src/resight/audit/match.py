@@ -5,7 +5,6 @@ image of B to at most one of A, such that the sum of the log-odds of all pairs i
 without a match of at least the probability `least`, and images that could not be read.
 """
 
-import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from resight.collection.view import View
 from resight.data.image_files import reason
 from resight.errors import BoxError, CollectionError, ImageError, InputError, SpaceMismatch
 from resight.files.atomic import write_atomic
+from resight.files.csv_cells import make_writer
 from resight.search.request import SearchRequest, StoredImage
 from resight.store import ImageRecord
 from resight.types import Box, Hit, Query, Skipped
@@ -115,7 +115,7 @@ def match_one_to_one(weights: Mapping[tuple[str, str], float]) -> dict[str, str]
 def write_matches(matches: Sequence[Matched], path: Path) -> None:
     """Write a CSV file with COLUMNS; the box lies in b. Without a match, all columns but `a` are empty."""
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
+        table = make_writer(file)
         table.writerow(COLUMNS)
         for one in matches:
             box = ["", "", "", ""] if one.box is None else [f"{side:.1f}" for side in one.box]

@@ -10,7 +10,6 @@ queries share is written once.
     street/0001.jpg,120,80,310,240
 """
 
-import csv
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from resight.data.sets import DataSource, Published
 from resight.errors import ImageError, InputError, ManifestError
 from resight.files import remote
 from resight.files.atomic import write_atomic
+from resight.files.csv_cells import make_writer
 from resight.files.fingerprint import fingerprint
 from resight.types import Box, Dataset, ImageRef, Skipped
 
@@ -212,6 +212,6 @@ def list_boxes(dataset: Dataset) -> dict[str, list[Box]]:
 def export_boxes(boxes: Mapping[str, Sequence[Box]], path: Path) -> None:
     """Write the box file."""
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
+        table = make_writer(file, "\n")
         table.writerow(COLUMNS)
         table.writerows((name, *(f"{side:.10g}" for side in box)) for name, some in boxes.items() for box in some)

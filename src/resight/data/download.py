@@ -27,6 +27,7 @@ from resight.data.http_download import (
 from resight.data.unpack import unpack
 from resight.errors import InputError, StorageError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint
 from resight.files.lock import writer_lock
 
@@ -191,7 +192,7 @@ def _check_target(target: Path, checksum: str) -> None:
 
 def _read_done(root: Path) -> dict[str, Any]:
     try:
-        known = json.loads((root / FOLDER / DONE).read_text(encoding="utf-8"))
+        known = load_json((root / FOLDER / DONE).read_text(encoding="utf-8"))
         return known if isinstance(known, dict) else {}
     except (OSError, ValueError):
         return {}

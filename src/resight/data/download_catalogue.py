@@ -23,7 +23,6 @@ Only addresses that the makers publish are in it. A data set without an entry ge
 """
 
 import fnmatch
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -35,6 +34,7 @@ from resight import plugins
 from resight.data import sets
 from resight.data.sets import Published
 from resight.errors import InputError, RecipeError, did_you_mean
+from resight.files.documents import load_toml
 from resight.files.inside import find_fault
 
 PACKAGE = "resight.data.sets"
@@ -208,8 +208,8 @@ def _parse_numbers(item: str, text: str) -> range:
 def _read(catalogue: Path | None) -> dict[str, Any]:
     source = catalogue or resources.files("resight.data").joinpath("downloads.toml")
     try:
-        return tomllib.loads(source.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return load_toml(source.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise InputError(
             f"cannot read the catalogue {source}", expected="a TOML file", actual=str(error), fix="correct it"
         ) from error

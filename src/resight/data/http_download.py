@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from resight.errors import InputError, StorageError
+from resight.files.documents import load_json
 
 TIMEOUT = 60.0  # seconds without a byte
 ATTEMPTS = 5  # in a row that bring nothing new
@@ -296,7 +297,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 def _read_note(url: str, part: Path, note: Path) -> tuple[int, str, int | None]:
     """Bytes of the part that can be kept, the mark of their version, and the announced length of the file."""
     try:
-        known = json.loads(note.read_text(encoding="utf-8"))
+        known = load_json(note.read_text(encoding="utf-8"))
         if known["url"] == url and isinstance(known["mark"], str):
             return part.stat().st_size, known["mark"], known.get("bytes")
     except (OSError, ValueError, KeyError, TypeError):

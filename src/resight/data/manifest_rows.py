@@ -27,6 +27,7 @@ from typing import Any
 
 from resight.errors import ManifestError
 from resight.files import remote
+from resight.files.csv_cells import restore
 from resight.files.documents import parse_json
 from resight.types import Attribute, Box, ImageRef
 
@@ -98,14 +99,14 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     with _open(path, newline="") as file:
         reader = csv.reader(file, strict=True)
         try:
-            header = [name.strip() for name in next(reader, [])]
+            header = [restore(name.strip()) for name in next(reader, [])]
             _check_header(header, FileLine(path, 1))
             for cells in reader:
                 if len(cells) > len(header):
                     fix = "put a cell that holds commas in double quotes"
                     expected, actual = f"{len(header)} cells", f"{len(cells)} cells"
                     raise FileLine(path, reader.line_num).refuse("too many cells", expected, actual, fix)
-                named = {name: cell.strip() for name, cell in zip(header, cells, strict=False)}
+                named = {name: restore(cell.strip()) for name, cell in zip(header, cells, strict=False)}
                 if any(named.values()):
                     yield reader.line_num, {name: cell for name, cell in named.items() if cell}
         except csv.Error as error:

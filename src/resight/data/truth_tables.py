@@ -22,6 +22,7 @@ import numpy as np
 
 from resight.data.folder_walk import walk
 from resight.errors import ManifestError
+from resight.files.csv_cells import restore
 from resight.files.documents import read_json as parse_file
 from resight.files.inside import resolve_inside
 from resight.types import Box, ImageRef, Skipped
@@ -54,7 +55,7 @@ def read_table(path: Path, columns: Sequence[str], fix: str) -> Iterator[tuple[i
                     problem = f"{path}, line {reader.line_num}: the row has not one cell per column"
                     raise ManifestError(problem, expected=expected, actual=actual, fix=fix)
                 if row:
-                    yield reader.line_num, dict(zip(header, row, strict=True))
+                    yield reader.line_num, dict(zip(header, map(restore, row), strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise refuse_file(path, expected, error, fix) from error
 

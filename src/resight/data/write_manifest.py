@@ -9,7 +9,6 @@ numbers need JSON Lines. The writer reads the file back row by row before it tak
 that would come back different, with the reason.
 """
 
-import csv
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from resight.data.spatial_index import LatLonIndex
 from resight.errors import ManifestError
 from resight.files import remote
 from resight.files.atomic import write_atomic
+from resight.files.csv_cells import make_writer
 from resight.types import Attribute, Box, Dataset, ImageRef, Judgement
 
 OWN_COLUMNS = ("label", "lat", "lon")  # columns that are attributes
@@ -173,7 +173,7 @@ def _dump(item: Item, name: Callable[[Path], str]) -> str:
 def _write_csv(dataset: Dataset, name: Callable[[Path], str], file: TextIO) -> None:
     attributes = dict.fromkeys(key for ref in (*dataset.database, *dataset.queries) for key in ref.attributes)
     header = ["path", "id", "role", "box", *attributes, "positives", "ignored", "positive_boxes"]
-    table = csv.writer(file, lineterminator="\n")
+    table = make_writer(file, "\n")
     table.writerow(header)
     for item in _list_items(dataset):
         ref, judgement = item.ref, item.judgement

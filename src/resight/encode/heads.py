@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from resight.errors import RecipeError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.types import FloatArray
 from resight.vectors import l2_normalise
 
@@ -110,8 +111,8 @@ def load(path: Path) -> Head:
         length = int.from_bytes(data[:8], "little")
         if length > min(LONGEST_HEADER, len(data)):
             raise ValueError("it does not begin like a safetensors file")
-        header = json.loads(data[8 : 8 + length])
-        facts = Facts(**json.loads(header.pop("__metadata__")["resight_head"]))
+        header = load_json(data[8 : 8 + length])
+        facts = Facts(**load_json(header.pop("__metadata__")["resight_head"]))
         arrays = {name: _read_array(data, 8 + length, entry) for name, entry in header.items()}
     except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise RecipeError(

@@ -26,6 +26,7 @@ import numpy as np
 from resight.encode.shrinkage import Blocks, Matrix, Verdict, choose_shrinkage, measure, measure_pairs, shrink
 from resight.errors import InputError, RecipeError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint
 from resight.types import FloatArray, IntArray
 from resight.vectors import l2_normalise
@@ -148,7 +149,7 @@ def load(path: Path) -> Whitening:
         # From memory: numpy leaves the file open where the archive is damaged.
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             mean, projection = (archive[name].astype(np.float32) for name in ("mean", "projection"))
-            return make(mean, projection, Facts(**json.loads(str(archive["facts"]))))
+            return make(mean, projection, Facts(**load_json(str(archive["facts"]))))
     except (OSError, KeyError, ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise RecipeError(
             f"{path} is not a whitening",

@@ -20,6 +20,7 @@ from resight.evaluate.results import RunResult
 from resight.evaluate.sizes import Sizes
 from resight.files import remote
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint
 from resight.types import Dataset, Recipe
 
@@ -31,7 +32,7 @@ class ResultCache:
     def read(self, key: str, recipe: Recipe) -> tuple[RunResult, Sizes] | None:
         """The result and its sizes; None if the file is missing, damaged or of another layout."""
         try:
-            held = json.loads(self._path(key).read_text(encoding="utf-8"))
+            held = load_json(self._path(key).read_text(encoding="utf-8"))
             return _revive(RunResult, {**held["result"], "recipe": recipe}), _revive(Sizes, held["sizes"])
         except (OSError, ValueError, KeyError, TypeError):
             return None

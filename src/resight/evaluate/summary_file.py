@@ -24,6 +24,7 @@ from resight.evaluate.summary import (
     StratumSummary,
     Summary,
 )
+from resight.files.documents import load_json
 from resight.types import Box
 
 FIRST_SCHEMA, SCHEMA = 1, 2  # files without a number count as 1
@@ -84,7 +85,7 @@ def to_json(values: Mapping[str, Any]) -> str:
 def read_values(path: Path) -> dict[str, Any]:
     """The values of an evaluation's file; refuses other files and newer schemas."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = load_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}", expected="a file", actual=str(error), fix="check the path") from error
     except ValueError as error:

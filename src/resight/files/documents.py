@@ -1,12 +1,15 @@
 """JSON and TOML from elsewhere: bytes or text in, plain tables and lists out, within bounds.
 
 `json.loads` and `tomllib.loads` follow nesting by recursion, so that a file of brackets ends in a RecursionError, there
-or in the code that walks the result. Here a document has at most `DEPTH` levels and `most` bytes; whatever breaks a
-bound or the syntax leaves as one error of the caller's choice, with the problem "{what} cannot be read".
+or in the code that walks the result. Here a document has at most `DEPTH` levels. `load_json` and `load_toml` raise a
+ValueError, for callers that word their own errors; `parse_…` and `read_…` also bound the size, and raise an error of
+the caller's choice with the problem "{what} cannot be read".
 """
 
 import json
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,21 @@ from typing import Any
 from resight.errors import InputError, ResightError
 
 DEPTH = 64  # levels of tables and lists
+TOO_DEEP = f"more than {DEPTH} levels of nesting"
 LARGEST = 1 << 30  # bytes; a caller that expects a small document says so
+
+
+def load_json(data: bytes | str, constants: bool = True) -> Any:
+    """`json.loads` with a bounded depth: a ValueError for whatever it refuses; `constants=False` refuses NaN."""
+    text = _decode(data)
+    return _check_depth(_load(text, json.loads if constants else partial(json.loads, parse_constant=_refuse)), text)
+
+
+def load_toml(data: bytes | str) -> dict[str, Any]:
+    """`tomllib.loads` with a bounded depth: a ValueError for whatever it refuses."""
+    text = _decode(data)
+    table: dict[str, Any] = _check_depth(_load(text, tomllib.loads), text)
+    return table
 
 
 def parse_json(
@@ -27,16 +44,16 @@ def parse_json(
     constants: bool = True,
 ) -> Any:
     """A JSON document in UTF-8 (with or without a byte order mark); `constants=False` refuses NaN and Infinity."""
-    load = json.loads if constants else partial(json.loads, parse_constant=_refuse_constant)
-    return _parse(data, load, "JSON", what, error, most, fix)
+    with _translate(data, "JSON", what, error, most, fix):
+        return load_json(data, constants)
 
 
 def parse_toml(
     data: bytes | str, *, what: str, error: type[ResightError] = InputError, most: int = LARGEST, fix: str = ""
 ) -> dict[str, Any]:
     """A TOML document in UTF-8."""
-    table: dict[str, Any] = _parse(data, tomllib.loads, "TOML", what, error, most, fix)
-    return table
+    with _translate(data, "TOML", what, error, most, fix):
+        return load_toml(data)
 
 
 def read_json(
@@ -56,12 +73,9 @@ def read_table(
 
 def require_table(value: Any, *, what: str, error: type[ResightError] = InputError, fix: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _refuse(error, what, "a table of keys and values", f"a {type(value).__name__}", fix)
+        actual = f"a {type(value).__name__}"
+        raise error(f"{what} cannot be read", expected="a table of keys and values", actual=actual, fix=fix)
     return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _read(path: Path, most: int) -> bytes:
@@ -69,34 +83,42 @@ def _read(path: Path, most: int) -> bytes:
         return file.read(most + 1)
 
 
-def _parse(data: bytes | str, load: Any, kind: str, what: str, error: type[ResightError], most: int, fix: str) -> Any:
-    if len(data) > most:
-        raise _refuse(error, what, f"at most {most:,} bytes", "more", fix)
+def _decode(data: bytes | str) -> str:
+    return data.decode("utf-8-sig") if isinstance(data, bytes) else data
+
+
+def _load(text: str, load: Callable[[str], Any]) -> Any:
     try:
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        found = load(text)
+        return load(text)
     except RecursionError:
-        raise _refuse(error, what, f"at most {DEPTH} levels", "far more levels of nesting", fix) from None
-    except ValueError as problem:  # JSONDecodeError, TOMLDecodeError, UnicodeDecodeError, a number of 5,000 digits
-        raise _refuse(error, what, f"valid {kind} in UTF-8", str(problem)[:200], fix) from problem
-    if (
-        text.count("[") + text.count("{") + text.count(".") > DEPTH
-        and isinstance(found, (dict, list))
-        and _is_deep(found)
-    ):
-        raise _refuse(error, what, f"at most {DEPTH} levels", "more levels of nesting", fix)
-    return found
+        raise ValueError(TOO_DEEP) from None
 
 
-def _is_deep(value: Any) -> bool:
-    level = [value]
+def _check_depth(found: Any, text: str) -> Any:
+    """Walk the document only if it has marks enough to be too deep."""
+    level = [found] if isinstance(found, (dict, list)) else []
+    if text.count("[") + text.count("{") + text.count(".") <= DEPTH:
+        return found
     for _ in range(DEPTH):
         parts = (part for item in level for part in (item.values() if isinstance(item, dict) else item))
         level = [part for part in parts if isinstance(part, (dict, list))]
-        if not level:
-            return False
-    return True
+    if level:
+        raise ValueError(TOO_DEEP)
+    return found
 
 
-def _refuse(error: type[ResightError], what: str, expected: str, actual: str, fix: str) -> ResightError:
-    return error(f"{what} cannot be read", expected=expected, actual=actual, fix=fix or "correct the file")
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+@contextmanager
+def _translate(
+    data: bytes | str, kind: str, what: str, error: type[ResightError], most: int, fix: str
+) -> Iterator[None]:
+    fix, problem = fix or "correct the file", f"{what} cannot be read"
+    if len(data) > most:
+        raise error(problem, expected=f"at most {most:,} bytes", actual="more", fix=fix)
+    try:
+        yield
+    except ValueError as reason:  # JSONDecodeError, TOMLDecodeError, UnicodeDecodeError, a number of 5,000 digits
+        raise error(problem, expected=f"valid {kind} in UTF-8", actual=str(reason)[:200], fix=fix) from reason

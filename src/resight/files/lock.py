@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resight.errors import CollectionBusy, StorageError
+from resight.files.documents import load_json
 
 NAME = "writer.lock"
 BUSY = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)  # EDEADLK on Windows
@@ -82,7 +83,7 @@ def _write_holder(descriptor: int) -> None:
 
 def _read_holder(path: Path) -> str:
     try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
+        holder = load_json(path.read_text(encoding="utf-8"))
         return f"process {holder['pid']} on {holder['host']} has been writing since {holder['since']}"
     except (OSError, ValueError, KeyError):  # the holder has the lock but has not written its name yet
         return "a process that has just started"

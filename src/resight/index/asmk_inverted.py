@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight import topk
+from resight.files.documents import load_json
 from resight.index import Chunks
 from resight.index._postings import Cursor, count_words, create_array, flush
 from resight.kernels.dispatch import add_codes
@@ -64,7 +65,7 @@ class AsmkInverted:
 
     def open(self, folder: Path) -> "AsmkInvertedSearcher":
         return AsmkInvertedSearcher(
-            ids=json.loads((folder / "ids.json").read_text(encoding="utf-8")),
+            ids=load_json((folder / "ids.json").read_text(encoding="utf-8")),
             starts=np.load(folder / "starts.npy"),
             lengths=np.load(folder / "lengths.npy"),
             images=np.load(folder / "images.npy", mmap_mode="r"),

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight import topk
+from resight.files.documents import load_json
 from resight.index import Chunks
 from resight.index._postings import Counted, Cursor, count_words, create_array, flush
 from resight.kernels.dispatch import add_postings
@@ -88,7 +89,7 @@ class BowHistogram:
 
     def open(self, folder: Path) -> "BowHistogramSearcher":
         return BowHistogramSearcher(
-            ids=json.loads((folder / "ids.json").read_text(encoding="utf-8")),
+            ids=load_json((folder / "ids.json").read_text(encoding="utf-8")),
             starts=np.load(folder / "starts.npy"),
             idf=np.load(folder / "idf.npy"),
             images=np.load(folder / "images.npy", mmap_mode="r"),

@@ -19,6 +19,7 @@ import faiss
 import numpy as np
 
 from resight.errors import RecipeError
+from resight.files.documents import load_json
 from resight.index import Chunks
 from resight.index.rows.approximate import search_images
 from resight.index.rows.ivf import ROWS_PER_LIST, Layout, ListFinder, learn_rotation, plan, train_lists
@@ -136,7 +137,7 @@ class Ivfpq:
         return sample
 
     def open(self, folder: Path) -> "IvfpqSearcher":
-        layout = Layout(**json.loads((folder / "layout.json").read_text(encoding="utf-8")))
+        layout = Layout(**load_json((folder / "layout.json").read_text(encoding="utf-8")))
         rows = open_rows(folder)
         kept = None
         if self._config.keep == "fp16" and layout.kind != "flat":

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from resight import kernels, topk
 from resight.errors import RecipeError, SpaceMismatch
+from resight.files.documents import load_json
 from resight.index import Chunks
 from resight.index._tokens import Contents, choose_training, measure, number_tokens, read_tokens
 from resight.index.rows.row_files import damaged_index
@@ -142,7 +143,7 @@ class MaxSim:
         return not self._config.cascade and self._config.kind in pack_files.DIVISIBLE_KINDS
 
     def write_subset(self, source: Path, folder: Path, keep: Callable[[str], bool]) -> int:
-        table = json.loads((source / "images.json").read_text(encoding="utf-8"))
+        table = load_json((source / "images.json").read_text(encoding="utf-8"))
         images = np.array([row for row, name in enumerate(table["ids"]) if keep(name)], np.int64)
         pack_files.save_subset(*pack_files.load_codes(source / "pack"), images, folder / "pack")
         kept = {"space": table["space"], "ids": [table["ids"][row] for row in images]}
@@ -191,7 +192,7 @@ class MaxSim:
         return [*packs, kernels.PackWriter(folder / "small", offsets, d, keep="none", draw=draw, **small)]
 
     def open(self, folder: Path) -> "MaxSimSearcher":
-        table = json.loads((folder / "images.json").read_text(encoding="utf-8"))
+        table = load_json((folder / "images.json").read_text(encoding="utf-8"))
         packed = kernels.open(folder / "pack")
         ids = table["ids"] if isinstance(table, dict) else []
         if not isinstance(table, dict) or len(ids) != len(packed):

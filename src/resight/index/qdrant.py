@@ -23,6 +23,7 @@ import numpy as np
 import qdrant_client  # noqa: F401 - a missing client is an error as soon as a recipe chooses this index
 
 from resight.errors import InputError
+from resight.files.documents import load_json
 from resight.index import Chunks
 from resight.index.qdrant_backend.backend import KEY, Backend, Point, VectorLayout, batch_points, load_backend
 from resight.index.qdrant_backend.row_search import RowSearcher
@@ -137,7 +138,7 @@ def list_points(chunks: Iterator[Descriptors], many: bool) -> Iterator[Point]:
 
 
 def _read_table(folder: Path) -> dict[str, Any]:
-    table: dict[str, Any] = json.loads((folder / "points.json").read_text(encoding="utf-8"))
+    table: dict[str, Any] = load_json((folder / "points.json").read_text(encoding="utf-8"))
     return table
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import CollectionError, InputError, StorageError, VersionMismatch
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint
 from resight.kernels.allocation import Allocate, in_folder, write_array
 from resight.kernels.codec import KINDS, Codes, find_kind
@@ -97,9 +98,9 @@ def read_header(folder: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise damaged(folder, "a readable header", str(error)) from error
     try:
-        header = json.loads(text)
+        header = load_json(text)
         claimed = header.pop("checksum")
-    except (json.JSONDecodeError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise damaged(folder, "a complete header", f"{type(error).__name__}: {error}") from error
     if claimed != digest(header):
         raise damaged(folder, f"a header with checksum {claimed}", digest(header))

@@ -18,7 +18,6 @@ and alternatives, which make many recipes of one (expand.py); validate (tables.p
 """
 
 import copy
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from resight.errors import RecipeError, did_you_mean
+from resight.files.documents import load_toml
 from resight.recipe.paths import expand_here
 from resight.recipe.tables import LABEL_SEPARATOR, parse, read_choice, to_table
 from resight.types import Choice, Recipe
@@ -176,8 +176,8 @@ def _read(source: str | Path) -> dict[str, Any]:
     if not (path.suffix == ".toml" and path.is_file()):
         path, name = shipped_path(str(source)), str(source)
     try:
-        return expand_here({"name": name, **tomllib.loads(path.read_text(encoding="utf-8"))}, path.parent)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return expand_here({"name": name, **load_toml(path.read_text(encoding="utf-8"))}, path.parent)
+    except ValueError as error:
         raise RecipeError(
             f"{path} is not valid TOML", expected="TOML in UTF-8", actual=str(error), fix="correct the line above"
         ) from error

@@ -13,11 +13,11 @@ Values are TOML; a bare word needs no quotes.
 import copy
 import functools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from resight.errors import RecipeError, did_you_mean
+from resight.files.documents import load_toml
 
 EVERY = "*"
 # One name of a dotted key, quoted or bare, and the character after it: a dot, "=", or the end if there is no value.
@@ -51,8 +51,8 @@ def reaches(table: Mapping[str, Any], override: str) -> bool:
 def _read_value(text: str) -> Any:
     """A value of TOML; copy it before use."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return load_toml(f"value = {text}")["value"]
+    except ValueError:
         return text  # a bare word needs no quotes on the command line
 
 

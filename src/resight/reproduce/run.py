@@ -22,6 +22,7 @@ from typing import Any
 
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint
 
 WORKER = "resight.reproduce.worker"
@@ -227,7 +228,7 @@ def _forward(child: "subprocess.Popen[str]", report: Callable[[str], None]) -> N
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = load_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from resight.encode.networks.checkpoint_loader import save_tensors
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 
 KEY = "training"
 FORMAT = 1
@@ -65,9 +66,9 @@ def save(path: Path, progress: Progress, tensors: Tensors) -> None:
 def load(path: Path) -> tuple[Progress, Tensors]:
     try:
         with safe_open(path, framework="pt") as opened:
-            header = json.loads((opened.metadata() or {})[KEY])
+            header = load_json((opened.metadata() or {})[KEY])
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dictionary
-    except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise InputError(
             f"{path} is not a checkpoint",
             expected="a file that `resight train` wrote",

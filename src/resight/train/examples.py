@@ -19,6 +19,7 @@ from PIL import ExifTags, Image
 
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.files.remote import open_file
 from resight.train.train_config import Settings
 from resight.types import Dataset, ImageRef, IntArray
@@ -101,7 +102,7 @@ def hold_out(labels: Sequence[str], settings: Settings) -> frozenset[str]:
 
 def read_sizes(refs: Sequence[ImageRef], file: Path, progress: Callable[[int, int], None] | None = None) -> IntArray:
     """Sizes [n, 2]. `file` holds known sizes by id; it is written again if some were missing."""
-    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    known = load_json(file.read_text(encoding="utf-8")) if file.exists() else {}
     missing = [ref for ref in refs if ref.id not in known]
     found = dict(known)
     for number, ref in enumerate(missing, 1):

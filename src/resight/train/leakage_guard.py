@@ -11,6 +11,7 @@ from pathlib import Path
 
 from resight.data.sets.gldv2 import list_removed
 from resight.errors import InputError
+from resight.files.csv_cells import restore
 from resight.train.train_config import Settings
 from resight.types import Dataset
 
@@ -49,7 +50,7 @@ def read_removal(folder: Path) -> frozenset[str]:
     path = folder / REMOVAL
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return frozenset(row["class"] for row in csv.DictReader(file))
+            return frozenset(restore(row["class"]) for row in csv.DictReader(file))
     except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
             f"{path} cannot be read",

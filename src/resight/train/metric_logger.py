@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 
 FILE = "curves.jsonl"
 
@@ -49,7 +50,7 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
         return
     for line in path.read_text(encoding="utf-8").splitlines():
         with contextlib.suppress(json.JSONDecodeError):
-            yield json.loads(line)
+            yield load_json(line)
 
 
 def _open_board(folder: Path, step: int) -> Any:

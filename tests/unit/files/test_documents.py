@@ -1,11 +1,12 @@
 """Bounds of JSON and TOML from elsewhere."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from resight.errors import CollectionError, InputError, ManifestError
-from resight.files.documents import DEPTH, parse_json, parse_toml, read_json, read_table
+from resight.files.documents import DEPTH, load_json, load_toml, parse_json, parse_toml, read_json, read_table
 
 LEVELS = 100_000
 
@@ -64,3 +65,10 @@ def test_files_are_read_up_to_a_size(tmp_path: Path) -> None:
         read_table(path, error=CollectionError)
     with pytest.raises(FileNotFoundError):
         read_json(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize("load", [load_json, load_toml])
+def test_loading_raises_value_errors_only(load: Callable[[str], object]) -> None:
+    for text in ("[" * LEVELS, f"a = {'[' * LEVELS}", '{"a":' * LEVELS, f"{'a.' * 5000}a = 1", "\0"):
+        with pytest.raises(ValueError):
+            load(text)

@@ -25,6 +25,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "delete": ("index", "delete"),
     "search": ("search", "search"),
     "serve": ("serve", "serve"),
+    "keys": ("keys", "app"),
     "locate": ("locate", "locate"),
     "dedup": ("dedup", "dedup"),
     "match": ("dedup", "match"),
@@ -114,16 +115,21 @@ def main() -> None:
         with sandboxed():
             app()
     except ResightError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(f"error: {error}")
         sys.exit(error.exit_code)
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer turns Ctrl-C into this, and prints nothing
             print("stopped; resight keeps what it has stored: run the same command again to continue", file=sys.stderr)
         raise
     except OSError as error:
-        print(
+        _print_error(
             f"error: the operating system refused: {error}\n"
-            "  fix: check the path, its permissions and the free disk space",
-            file=sys.stderr,
+            "  fix: check the path, its permissions and the free disk space"
         )
         sys.exit(StorageError.exit_code)
+
+
+def _print_error(text: str) -> None:
+    from resight.apps import terminal  # `resight --version` loads nothing
+
+    terminal.echo(text, file=sys.stderr)

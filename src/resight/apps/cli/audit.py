@@ -83,8 +83,8 @@ def audit(
     if json:
         return terminal.print_json({"folder": out, "skipped": [*skipped, *others], **summarise(found)})
     terminal.print_skipped([*skipped, *others])
-    print(describe_audit(found))
-    print(f"wrote {out}; to look at the pairs: resight review {out}")
+    terminal.echo(describe_audit(found))
+    terminal.echo(f"wrote {out}; to look at the pairs: resight review {out}")
     return None
 
 
@@ -120,16 +120,16 @@ def votes(
     for name, count in agreement.reviewers.items():
         progress = review.progress(name)
         counts = ", ".join(f"{verdict} {number}" for verdict, number in sorted(progress.counts.items()))
-        print(f"{name}: {count:,} of {progress.total:,} pairs ({counts})")
+        terminal.echo(f"{name}: {count:,} of {progress.total:,} pairs ({counts})")
     for two in agreement.two:
         kappa = _format_kappa(two.kappa)
-        print(f"{two.first}, {two.second}: agree on {two.agreed:,} of {two.pairs:,}, Cohen's kappa {kappa}")
+        terminal.echo(f"{two.first}, {two.second}: agree on {two.agreed:,} of {two.pairs:,}, Cohen's kappa {kappa}")
     if len(agreement.reviewers) > 2:
-        print(f"all: {agreement.pairs:,} pairs, Fleiss' kappa {_format_kappa(agreement.fleiss)}")
+        terminal.echo(f"all: {agreement.pairs:,} pairs, Fleiss' kappa {_format_kappa(agreement.fleiss)}")
     if not agreement.reviewers:
-        print("no votes yet")
+        terminal.echo("no votes yet")
     if correction:
-        print(
+        terminal.echo(
             f"log-odds × {correction.scale:.2f} {correction.shift:+.2f}, from {correction.pairs:,} pairs; "
             f"log loss on held-out pairs: {correction.before:.3f} before, {correction.after:.3f} after"
         )
@@ -166,10 +166,12 @@ def _apply_published(name: str, sources: list[str], out: Path, json: bool) -> No
     if json:
         return terminal.print_json({"table": out, **terminal.plain(applied)})
     images = sum(applied.removed.values())
-    print(f"{out}: {len(applied.removed)} classes with {images:,} images removed, {applied.images:,} images left")
-    print("exactly as published" if not applied.differences else "differs from the published figures:")
+    terminal.echo(
+        f"{out}: {len(applied.removed)} classes with {images:,} images removed, {applied.images:,} images left"
+    )
+    terminal.echo("exactly as published" if not applied.differences else "differs from the published figures:")
     for difference in applied.differences:
-        print(f"  {difference}")
+        terminal.echo(f"  {difference}")
     return None
 
 

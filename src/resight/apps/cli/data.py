@@ -87,11 +87,11 @@ def get_data(
         return terminal.print_json(
             {"name": name, "root": root, "files": done, "licence": entry.licence, "manual": manual}
         )
-    print(f"{name} is in {root}" if done else f"{name} was in {root} already")
+    terminal.echo(f"{name} is in {root}" if done else f"{name} was in {root} already")
     for step in manual:
-        print(f"to do by hand: {step}")
+        terminal.echo(f"to do by hand: {step}")
     for settings in entry.check:
-        print(f"check it with: resight data check {name} {root}{f' --set {settings}' if settings else ''}")
+        terminal.echo(f"check it with: resight data check {name} {root}{f' --set {settings}' if settings else ''}")
     return None
 
 
@@ -133,7 +133,7 @@ def write_boxes(
     written = {"images": len(boxes), "boxes": sum(map(len, boxes.values())), "file": str(out)}
     if json:
         return terminal.print_json(written)
-    print(f"wrote {out}: {written['boxes']:,} boxes of {written['images']:,} images")
+    terminal.echo(f"wrote {out}: {written['boxes']:,} boxes of {written['images']:,} images")
     return None
 
 
@@ -154,9 +154,9 @@ def write_manifest(
         return terminal.print_json({"file": str(out), **terminal.plain(written), "skipped": dataset.skipped})
     terminal.print_skipped(dataset.skipped)
     both = f", {written.both:,} images are both" if written.both else ""
-    print(f"wrote {out}: {written.database:,} database images, {written.queries:,} queries{both}")
+    terminal.echo(f"wrote {out}: {written.database:,} database images, {written.queries:,} queries{both}")
     if written.reordered:
-        print("the queries come in the order of the database, because each image has one row")
+        terminal.echo("the queries come in the order of the database, because each image has one row")
     return None
 
 
@@ -182,10 +182,10 @@ def _list_parts(name: str, entry: "Entry", json: bool) -> None:
     if rows:
         terminal.print_table(entry.title, ("part", "files", "size", "", "about"), rows, right=(1, 2))
     else:
-        print(f"{entry.title}: {entry.reason}")
+        terminal.echo(f"{entry.title}: {entry.reason}")
     for step in entry.manual:
-        print(f"to do by hand: {step}")
-    print(f"source: {entry.source}\nlicence: {entry.licence}")
+        terminal.echo(f"to do by hand: {step}")
+    terminal.echo(f"source: {entry.source}\nlicence: {entry.licence}")
     return None
 
 
@@ -195,19 +195,19 @@ def _name_status(optional: bool, manual: tuple[str, ...]) -> str:
 
 def _print_plan(plan: "Plan") -> None:
     """On stderr, as is the question that follows it, so that a pipe gets only the answer."""
-    print(
+    terminal.echo(
         f"{plan.entry.title}: {len(plan.missing):,} files to {plan.root}, size {_format_total(plan)}", file=sys.stderr
     )
     for step in plan.missing[: terminal.SHOWN]:
         kind = (step.file.checksum or step.file.checksums).partition(":")[0]
         checked = f"{kind} checksum" if kind else "no checksum known"
-        print(f"  {_format_bytes(step.bytes):>8}  {step.file.url} ({checked})", file=sys.stderr)
+        terminal.echo(f"  {_format_bytes(step.bytes):>8}  {step.file.url} ({checked})", file=sys.stderr)
     if len(plan.missing) > terminal.SHOWN:
-        print(f"  … and {len(plan.missing) - terminal.SHOWN:,} more", file=sys.stderr)
+        terminal.echo(f"  … and {len(plan.missing) - terminal.SHOWN:,} more", file=sys.stderr)
     if len(plan.missing) < len(plan.steps):
-        print(f"{len(plan.steps) - len(plan.missing):,} files are there already", file=sys.stderr)
-    print(f"source: {plan.entry.source}\nlicence: {plan.entry.licence}", file=sys.stderr)
-    print(f"disk space: {_format_bytes(plan.disk_bytes)} while unpacking", file=sys.stderr)
+        terminal.echo(f"{len(plan.steps) - len(plan.missing):,} files are there already", file=sys.stderr)
+    terminal.echo(f"source: {plan.entry.source}\nlicence: {plan.entry.licence}", file=sys.stderr)
+    terminal.echo(f"disk space: {_format_bytes(plan.disk_bytes)} while unpacking", file=sys.stderr)
 
 
 def _confirm(plan: "Plan", yes: bool) -> None:
@@ -232,7 +232,7 @@ def _format_total(files: "Plan | Part") -> str:
 def _print_downloaded(result: "Downloaded") -> None:
     checked = f"{result.checksum.partition(':')[0]} checksum right" if result.checksum else "no checksum known"
     files = f"{result.files:,} files in" if result.files > 1 else "to"
-    print(
+    terminal.echo(
         f"{result.part}: {result.url}, {_format_bytes(result.bytes)}, {checked}; {files} {result.to}", file=sys.stderr
     )
 
@@ -254,34 +254,34 @@ def _format_bytes(count: int | None) -> str:
 
 
 def _print_check(name: str, found: "DataCheck") -> None:
-    print(f"{name}: {found.database:,} database images")
-    print(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
-    print(f"labels {found.labels:,}")
+    terminal.echo(f"{name}: {found.database:,} database images")
+    terminal.echo(f"queries {found.queries:,}, with truth {found.queries_with_truth:,}")
+    terminal.echo(f"labels {found.labels:,}")
     if found.decoded:
-        print(f"with a position {found.with_position:,}, rotated by EXIF {found.rotated:,}")
-        print("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
+        terminal.echo(f"with a position {found.with_position:,}, rotated by EXIF {found.rotated:,}")
+        terminal.echo("modes " + ", ".join(f"{mode} {count:,}" for mode, count in found.modes.items()))
     if found.smallest and found.largest:
-        print(f"sizes {found.smallest[0]}×{found.smallest[1]} to {found.largest[0]}×{found.largest[1]} pixels")
+        terminal.echo(f"sizes {found.smallest[0]}×{found.smallest[1]} to {found.largest[0]}×{found.largest[1]} pixels")
     for label, items in (("missing", found.missing), ("unreadable", found.unreadable), ("skipped", found.skipped)):
-        print(f"{label} {len(items):,}")
+        terminal.echo(f"{label} {len(items):,}")
         for item in items[: terminal.SHOWN]:
-            print(f"  {item.path}: {item.reason}")
+            terminal.echo(f"  {item.path}: {item.reason}")
     if found.decoded:
-        print(f"exact duplicates {len(found.duplicates):,} groups")
+        terminal.echo(f"exact duplicates {len(found.duplicates):,} groups")
     for group in found.duplicates[: terminal.SHOWN]:
-        print(f"  {', '.join(group)}")
+        terminal.echo(f"  {', '.join(group)}")
     images_ok = not (found.missing or found.unreadable or found.skipped)
     for fact in found.facts:
         verdict = "as published" if fact.ok else f"NOT as published: {_format(fact.published)}"
-        print(f"{fact.name} {'no such file' if fact.found is None else _format(fact.found)}, {verdict}")
+        terminal.echo(f"{fact.name} {'no such file' if fact.found is None else _format(fact.found)}, {verdict}")
     if found.published and not found.ok:
-        print(f"download these yourself ({found.published.licence}), or see `resight data get {name} --list`:")
+        terminal.echo(f"download these yourself ({found.published.licence}), or see `resight data get {name} --list`:")
         for download in found.published.downloads:
-            print(f"  {download}")
+            terminal.echo(f"  {download}")
     if images_ok:
-        print("all images can be used" if found.decoded else "all images exist; none was decoded")
+        terminal.echo("all images can be used" if found.decoded else "all images exist; none was decoded")
     else:
-        print("some images cannot be used")
+        terminal.echo("some images cannot be used")
 
 
 def _format(fact: int | str) -> str:

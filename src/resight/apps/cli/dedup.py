@@ -79,7 +79,7 @@ def dedup(
     terminal.print_skipped(report.skipped)
     print_summary(out, report)
     if review and correction:
-        print(f"probabilities corrected by votes on {correction.pairs:,} pairs ({review / CORRECTION})")
+        terminal.echo(f"probabilities corrected by votes on {correction.pairs:,} pairs ({review / CORRECTION})")
     return None
 
 
@@ -129,15 +129,15 @@ def print_summary(out: Path, report: "Report") -> None:
     kinds = summarise(report)["kinds"]
     assert isinstance(kinds, dict)
     parts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in kinds.items())
-    print(
+    terminal.echo(
         f"{out}: {len(report.pairs):,} pairs{f' ({parts})' if parts else ''} in {report.groups:,} groups; {KEEP_RULE}"
     )
-    print(f"of {report.images:,} images, {report.candidates:,} candidate pairs verified")
+    terminal.echo(f"of {report.images:,} images, {report.candidates:,} candidate pairs verified")
     if report.doubtful:
         share = f"about {100 * report.false_alarm_rate:.3g} %"
-        print(f"{share} of the {report.doubtful:,} pairs that are not exact copies may be wrong")
+        terminal.echo(f"{share} of the {report.doubtful:,} pairs that are not exact copies may be wrong")
     if report.blank:
-        print(f"{report.blank:,} blank or unreadable images were checked for exact copies only")
+        terminal.echo(f"{report.blank:,} blank or unreadable images were checked for exact copies only")
 
 
 def match(
@@ -168,11 +168,11 @@ def match(
         matched = {"matched": len(found) - len(alone), "unmatched": alone, "skipped": skipped}
         return terminal.print_json({"a": a, "b": b, **matched, "out": out})
     terminal.print_skipped(skipped)
-    print(f"{out}: {len(found) - len(alone):,} of {len(found):,} images of {a} have a match in {b}")
+    terminal.echo(f"{out}: {len(found) - len(alone):,} of {len(found):,} images of {a} have a match in {b}")
     for name in alone[: terminal.SHOWN]:
-        print(f"no match: {terminal.clean(name)}")
+        terminal.echo(f"no match: {terminal.clean(name)}")
     if len(alone) > terminal.SHOWN:
-        print(f"… and {len(alone) - terminal.SHOWN:,} more; {out} lists them with an empty b")
+        terminal.echo(f"… and {len(alone) - terminal.SHOWN:,} more; {out} lists them with an empty b")
     return None
 
 
@@ -196,7 +196,7 @@ def lookalikes(
     if json:
         return terminal.print_json({"query": image, "analogues": found})
     if not found:
-        print("nothing found: the collection is empty, or every near image shows the very same object")
+        terminal.echo("nothing found: the collection is empty, or every near image shows the very same object")
         return None
     rows = [
         [str(rank), one.id, f"{one.similarity:.3f}", "–" if one.probability is None else f"{one.probability:.1%}"]

@@ -58,9 +58,11 @@ def demo(
                 "seconds": time.perf_counter() - started,
             }
         )
-    print(f"{len(collection)} photographs, {report.added} newly indexed in {index_seconds:.1f} s")
+    terminal.echo(f"{len(collection)} photographs, {report.added} newly indexed in {index_seconds:.1f} s")
     terminal.print_table("Questions", *_tabulate(outcomes), right=(2,))
-    print(f"{right} of {len(outcomes)} answers are right; {time.perf_counter() - started:.1f} s in total; open {page}")
+    terminal.echo(
+        f"{right} of {len(outcomes)} answers are right; {time.perf_counter() - started:.1f} s in total; open {page}"
+    )
     return None
 
 

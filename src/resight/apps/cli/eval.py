@@ -129,7 +129,7 @@ def evaluate(
         tiles=tile_server,
     )
     for file in evaluation.run_files:
-        print(f"wrote {file} (the first {DEPTH:,} answers of each query)")
+        terminal.echo(f"wrote {file} (the first {DEPTH:,} answers of each query)")
 
 
 def _split(words: str) -> list[str]:

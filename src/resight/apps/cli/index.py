@@ -59,12 +59,12 @@ def index(
         answer = {"collection": into, "images": len(collection), **terminal.plain(report), "not_images": others}
         return terminal.print_json(answer)
     terminal.print_skipped(report.skipped)
-    print(
+    terminal.echo(
         f"{into}: {len(collection):,} images ({report.added:,} added, {report.updated:,} updated, "
         f"{report.unchanged:,} unchanged, {len(report.skipped):,} skipped)"
     )
     if others:
-        print(f"left out {others:,} files that are not images")
+        terminal.echo(f"left out {others:,} files that are not images")
     return None
 
 
@@ -96,7 +96,7 @@ def delete(
     removed = opened.delete(ids)
     if json:
         return terminal.print_json({"collection": collection, "removed": removed, "images": len(opened)})
-    print(f"{collection}: {removed} of {len(ids)} removed, {len(opened):,} images left")
+    terminal.echo(f"{collection}: {removed} of {len(ids)} removed, {len(opened):,} images left")
     return None
 
 
@@ -139,6 +139,6 @@ def export(
     if json:
         return terminal.print_json(report)
     vectors = ", ".join(f"{part} ({size} dimensions)" for part, size in report.vectors.items())
-    print(f"{report.images:,} images in {report.where}: {report.sent:,} sent, {report.removed:,} removed")
-    print(f"vectors: {vectors}; global is {report.meaning}; tokens rerank the first {report.shortlist:,}")
+    terminal.echo(f"{report.images:,} images in {report.where}: {report.sent:,} sent, {report.removed:,} removed")
+    terminal.echo(f"vectors: {vectors}; global is {report.meaning}; tokens rerank the first {report.shortlist:,}")
     return None

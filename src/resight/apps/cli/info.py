@@ -43,7 +43,7 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
             name, value = name.removesuffix("_bytes"), terminal.format_bytes(float(str(value)))
         elif isinstance(value, list):
             value = "\n              ".join(value)
-        print(f"{name:<12}  {value}")
+        terminal.echo(f"{name:<12}  {value}")
     return None
 
 
@@ -95,11 +95,13 @@ def encoders(
     )
     if names:
         for reason in dict.fromkeys(entry.missing for entry in found if entry.missing):
-            print(f"  {reason}")
+            terminal.echo(f"  {reason}")
     elif any(not entry.ready for entry in found):
-        print("  not ready: `resight encoders NAME` shows what is missing and how to get it")
+        terminal.echo("  not ready: `resight encoders NAME` shows what is missing and how to get it")
     if measure:
-        print("  images/s: 640 × 480 pixels, all cores, without decoding; random weights if the real ones are missing")
+        terminal.echo(
+            "  images/s: 640 × 480 pixels, all cores, without decoding; random weights if the real ones are missing"
+        )
     for entry in found:
         if entry.parts:
             _print_parts(entry)
@@ -111,7 +113,7 @@ def _print_parts(entry: "Entry") -> None:
     parameters, operations = sum(one.parameters for one in entry.parts), sum(one.operations for one in entry.parts)
     total = ["all", f"{parameters:,}", f"{operations / 1e9:.3f}"]
     terminal.print_table(entry.name, ("part", "parameters", "GFLOPs"), [*rows, total], right=(1, 2))
-    print("  GFLOPs: multiply-adds for one image of the default size")
+    terminal.echo("  GFLOPs: multiply-adds for one image of the default size")
 
 
 def _size(folder: Path) -> int:

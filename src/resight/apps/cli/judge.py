@@ -131,10 +131,12 @@ def _print_figures(judged: Mapping[str, "JudgedRun"], truth: _Truth, names: Sequ
     first = next(iter(judged.values()))
     for name in names:
         left = first.figures[name].left_out
-        print(f"  {name}: {first.figures[name].convention}" + (f" Queries without a value: {left:,}." if left else ""))
-    print("  ±: half the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0).")
+        terminal.echo(
+            f"  {name}: {first.figures[name].convention}" + (f" Queries without a value: {left:,}." if left else "")
+        )
+    terminal.echo("  ±: half the 95 % interval of a bootstrap over the queries (1,000 samples, seed 0).")
     for note in (*truth.notes, *(line for label, one in judged.items() for line in _explain(label, one))):
-        print(f"  {terminal.clean(note)}")
+        terminal.echo(f"  {terminal.clean(note)}")
 
 
 def _explain(label: str, run: "JudgedRun") -> list[str]:
@@ -161,11 +163,11 @@ def _print_differences(compared: Mapping[str, Sequence["Compared"]], reference: 
         for one in others
     ]
     tests = list(next(iter(compared.values()))[0].p) if rows else []
-    print()
+    terminal.echo()
     columns = ("run", "metric", "queries", "difference", *(f"p, {test}" for test in tests))
     terminal.print_table(f"against {reference}", columns, rows, range(2, len(columns)))
-    print("  difference: mean minus the reference's mean, with a paired 95 % bootstrap interval.")
-    print(f"  p: of each test alone → corrected for all {len(rows)} comparisons ({correction}).")
+    terminal.echo("  difference: mean minus the reference's mean, with a paired 95 % bootstrap interval.")
+    terminal.echo(f"  p: of each test alone → corrected for all {len(rows)} comparisons ({correction}).")
 
 
 def _format_figure(figure: "RunFigure") -> str:

@@ -38,7 +38,7 @@ def codebook(
     codebooks.save(book, out)
     if json:
         return terminal.print_json({"file": out, "words": len(book.centres), "fingerprint": book.fingerprint})
-    print(f"{out}: {len(book.centres):,} words, fingerprint {book.fingerprint}")
+    terminal.echo(f"{out}: {len(book.centres):,} words, fingerprint {book.fingerprint}")
     return None
 
 
@@ -95,7 +95,7 @@ def whiten(
         return terminal.print_json(
             {"file": out, "fingerprint": learnt.fingerprint, "set": setting, **asdict(learnt.facts)}
         )
-    print(f"{out}: {_describe(learnt.facts)}\nuse it with: resight index … --set '{setting}'")
+    terminal.echo(f"{out}: {_describe(learnt.facts)}\nuse it with: resight index … --set '{setting}'")
     return None
 
 
@@ -121,7 +121,9 @@ def calibrate(
     if json:
         return terminal.print_json(fitted)
     weights = ", ".join(f"{name} {weight:.2f}" for name, weight in fitted.weights.items())
-    print(f"{collection}: fitted on {fitted.pairs:,} candidates, {fitted.same:,} of them the same object ({weights})")
+    terminal.echo(
+        f"{collection}: fitted on {fitted.pairs:,} candidates, {fitted.same:,} of them the same object ({weights})"
+    )
     return None
 
 

@@ -51,7 +51,7 @@ def locate(
     terminal.print_table(f"located by {collection} ({len(opened):,} images)", columns, rows, right=(1, 2, 3, 4))
     coverage = next((found.coverage for found in answers if found), None)
     if coverage is not None:
-        print(
+        terminal.echo(
             f"± m: radius that contains the true position in {coverage:.0%} of cases, if the collection shows the place"
         )
     return None

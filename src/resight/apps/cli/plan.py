@@ -49,14 +49,16 @@ def plan(
             {**terminal.plain(found), "cluster": {figure.name: terminal.plain(figure) for figure in cluster}}
         )
     probed = f"{found.probed} {'images of this folder' if path else 'generated images'}"
-    print(f"{found.images:,} images, estimated from {probed}:")
-    print(f"time    {terminal.format_seconds(found.seconds)} ({1 / found.seconds_an_image:.1f} images per second)")
-    print(f"memory  {terminal.format_bytes(found.memory_bytes)} at most while indexing")
-    print(
+    terminal.echo(f"{found.images:,} images, estimated from {probed}:")
+    terminal.echo(
+        f"time    {terminal.format_seconds(found.seconds)} ({1 / found.seconds_an_image:.1f} images per second)"
+    )
+    terminal.echo(f"memory  {terminal.format_bytes(found.memory_bytes)} at most while indexing")
+    terminal.echo(
         f"disk    {terminal.format_bytes(found.store_bytes)} store + {terminal.format_bytes(found.index_bytes)} index"
     )
     if found.unreadable:
-        print(
+        terminal.echo(
             f"{found.unreadable} of the probed images cannot be read; `resight data check folder PATH` lists them all"
         )
     title = f"On machines of {node_cores} cores, {node_memory:g} GB of memory and {node_disk:g} GB of disk"

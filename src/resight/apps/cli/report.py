@@ -78,7 +78,7 @@ def write(
     for path, text in formats:
         if path is not None:
             terminal.write_text(path, text())
-            print(f"wrote {path}")
+            terminal.echo(f"wrote {path}")
 
 
 def print_table(table: "Table") -> None:
@@ -92,13 +92,13 @@ def print_table(table: "Table") -> None:
     heads = name_columns(table)
     terminal.print_table(table.title, heads, table.rows, range(1, len(heads)), styles)
     if table.answer:
-        print(f"\n{table.answer}\n")
+        terminal.echo(f"\n{table.answer}\n")
     if table.absent:
-        print(f"\n{NOT_MEASURED}:")
+        terminal.echo(f"\n{NOT_MEASURED}:")
     for line in explain_absent(table):
-        print(f"  {terminal.clean(line)}")
+        terminal.echo(f"  {terminal.clean(line)}")
     if table.absent:
-        print()
+        terminal.echo()
     legend = [LEGEND] if table.marks and terminal.console().is_terminal else []
     for note in (*legend, *table.notes):
-        print(f"  {note}")
+        terminal.echo(f"  {note}")

@@ -75,13 +75,13 @@ def list_papers_tables(
     ]
     columns = ("name", "title", "kind", "data", "weights", "hours", "ready")
     terminal.print_table("Tables and figures of papers", columns, rows, right=(5,))
-    print("  hours: rough estimate for the whole table on two CPU cores")
+    terminal.echo("  hours: rough estimate for the whole table on two CPU cores")
     if not data:
-        print("  ready: packages and weights are here; with --data, the data sets are looked for, too")
+        terminal.echo("  ready: packages and weights are here; with --data, the data sets are looked for, too")
     for reason in dict.fromkeys(reason for entry in found for reason in entry.missing) if papers else ():
-        print(f"  missing: {terminal.clean(reason)}")
+        terminal.echo(f"  missing: {terminal.clean(reason)}")
     if not papers and any(not entry.ready for entry in found):
-        print("  not ready: `resight reproduce list NAME` shows what is missing")
+        terminal.echo("  not ready: `resight reproduce list NAME` shows what is missing")
     return None
 
 
@@ -143,11 +143,11 @@ def run_tables(
         )
     for each in found:
         print_table(each.tabulate())
-        print()
+        terminal.echo()
     if json is not None:
         terminal.write_text(json, to_json(found))
     for path in [*list_files(found, folder), *([json] if json else [])]:
-        print(f"wrote {path}")
+        terminal.echo(f"wrote {path}")
     return None
 
 
@@ -157,15 +157,15 @@ def _print_experiments(tables: "list[PaperTable]", overrides: list[str]) -> None
     from resight.reproduce.experiments import list_experiments
 
     for table in tables:
-        print(f"{table.name}: {table.title} ({table.kind}, {len(table.rows)} rows)")
+        terminal.echo(f"{table.name}: {table.title} ({table.kind}, {len(table.rows)} rows)")
         if table.kind != "retrieval":
             for row in table.rows:
-                print(f"  {row.name}" + (f": not run: {row.skip}" if row.skip else ""))
+                terminal.echo(f"  {row.name}" + (f": not run: {row.skip}" if row.skip else ""))
             continue
         experiments = list_experiments(table, table.rows, overrides)
         for number, each in enumerate(experiments, start=1):
             cell = ", ".join(each.cells[0])
             more = f" and {len(each.cells) - 1} more cells" if len(each.cells) > 1 else ""
             problem = f": {each.problem.problem}" if each.problem else ""
-            print(f"  {number} of {len(experiments)}: {cell}{more}{problem}")
-            print(f"      {dumps(each.table, ensure_ascii=False, default=str)}")
+            terminal.echo(f"  {number} of {len(experiments)}: {cell}{more}{problem}")
+            terminal.echo(f"      {dumps(each.table, ensure_ascii=False, default=str)}")

@@ -77,9 +77,9 @@ def search(
         )
     print_hits(f"{image.name} in {collection} ({len(opened):,} images)", answer.hits)
     if answer.hits and answer.ranking.proof:
-        print(f"shortlist: {answer.ranking.proof}")
+        terminal.echo(f"shortlist: {answer.ranking.proof}")
     if html:
-        print(f"wrote {html}")
+        terminal.echo(f"wrote {html}")
     return None
 
 
@@ -108,12 +108,12 @@ def report_local_indexes(recipe: "Recipe", engine: str) -> None:
     from resight.collection.engine import list_local
 
     for name in list_local(recipe, engine):
-        print(f"the index {name!r} stays on this machine: shards would change its answers", file=sys.stderr)
+        terminal.echo(f"the index {name!r} stays on this machine: shards would change its answers", file=sys.stderr)
 
 
 def print_hits(title: str, hits: tuple["Hit", ...]) -> None:
     if not hits:
-        print("nothing found: the collection is empty, or no image passes the filters")
+        terminal.echo("nothing found: the collection is empty, or no image passes the filters")
         return
     rows = [
         [

@@ -9,6 +9,7 @@ import typer
 from resight.apps import terminal
 from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
 from resight.errors import InputError
+from resight.files.documents import load_json
 from resight.files.inside import resolve_inside
 from resight.files.remote import is_remote
 
@@ -127,7 +128,6 @@ def _refuse_options(mode: str, options: dict[str, object], other: str) -> None:
 
 def _train_network(recipe: "Recipe", data: Path, out: Path, resume: bool, processes: int) -> dict[str, Any] | None:
     """The training report as JSON; None in the helping processes of torchrun."""
-    import json
 
     from resight.train.distributed import join, launch
     from resight.train.train_config import REPORT
@@ -139,7 +139,7 @@ def _train_network(recipe: "Recipe", data: Path, out: Path, resume: bool, proces
             share_work(team, recipe, data, out, resume)
             if not team.leads:
                 return None
-    report: dict[str, Any] = json.loads((out / REPORT).read_text(encoding="utf-8"))
+    report: dict[str, Any] = load_json((out / REPORT).read_text(encoding="utf-8"))
     return report
 
 
@@ -163,25 +163,25 @@ def share_work(team: "Team", recipe: "Recipe", data: Path, out: Path, resume: bo
 
 
 def _print_trained(name: str, report: dict[str, Any]) -> None:
-    print(
+    terminal.echo(
         f"{name}: {report['images']:,} images of {report['classes']:,} classes; validated on "
         f"{report['held_out_images']:,} of {report['held_out_classes']:,} others"
     )
     for note in report["notes"]:
-        print(f"  {note}")
+        terminal.echo(f"  {note}")
     for stage, one in report["stages"].items():
         best = "" if one["best"] is None else f", best validation {one['best']:.3f} in epoch {one['best_epoch'] + 1}"
         early = ", stopped early" if one["stopped_early"] else ""
-        print(f"  {stage}: {one['epochs']} epochs, {terminal.format_seconds(one['seconds'])}{best}{early}")
+        terminal.echo(f"  {stage}: {one['epochs']} epochs, {terminal.format_seconds(one['seconds'])}{best}{early}")
         for id in one["unreadable"]:
-            print(f"  unreadable, replaced by another image: {terminal.clean(id)}")
+            terminal.echo(f"  unreadable, replaced by another image: {terminal.clean(id)}")
         for id in one["unreadable_held_out"]:
-            print(f"  unreadable, left out of validation: {terminal.clean(id)}")
+            terminal.echo(f"  unreadable, left out of validation: {terminal.clean(id)}")
         if one["skipped"]:
-            print(f"  {one['skipped']:,} of {one['steps']:,} steps skipped: their gradients overflowed fp16")
+            terminal.echo(f"  {one['skipped']:,} of {one['steps']:,} steps skipped: their gradients overflowed fp16")
         for change in one["changes"]:
-            print(f"  changed on resume: {change}")
-    print(f"use it with: resight index … --recipe {report['recipe']}")
+            terminal.echo(f"  changed on resume: {change}")
+    terminal.echo(f"use it with: resight index … --recipe {report['recipe']}")
 
 
 def _train_head(
@@ -227,12 +227,14 @@ def _train_head(
 
 def _print_head(report: "Report") -> None:
     train, choose, measure = report.things
-    print(f"{train:,} objects to train on, {choose:,} to validate, {measure:,} to test; {report.images:,} images")
+    terminal.echo(
+        f"{train:,} objects to train on, {choose:,} to validate, {measure:,} to test; {report.images:,} images"
+    )
     if report.single:
-        print(f"{report.single:,} objects with a single image left out")
+        terminal.echo(f"{report.single:,} objects with a single image left out")
     if report.loose:
-        print(f"{report.loose:,} images outside any object's folder left out")
+        terminal.echo(f"{report.loose:,} images outside any object's folder left out")
     for a, b in report.contradictions:
-        print(f"marked different, but linked by other pairs: {terminal.clean(a)} and {terminal.clean(b)}")
-    print(report.verdict)
-    print(f"use it with: resight index … --recipe {report.recipe}")
+        terminal.echo(f"marked different, but linked by other pairs: {terminal.clean(a)} and {terminal.clean(b)}")
+    terminal.echo(report.verdict)
+    terminal.echo(f"use it with: resight index … --recipe {report.recipe}")

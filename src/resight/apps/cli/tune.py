@@ -46,11 +46,11 @@ def exactness(
     title = f"{collection}: {found.way} against the exact search, {found.images:,} images"
     terminal.print_table(title, ("first", "the same", "share", "95 % interval"), rows, right=(0, 1, 2, 3))
     ratio = found.proven_seconds / max(found.unproven_seconds, 1e-9)
-    print(
+    terminal.echo(
         f"a shortlist of {found.depth}: {1000 * found.proven_seconds:.2f} ms exact, "
         f"{1000 * found.unproven_seconds:.2f} ms fast ({ratio:.1f} × as fast), medians"
     )
-    print(
+    terminal.echo(
         f"the exact search scored {found.rescored:,.0f} of {found.images:,} images in full precision (median), "
         f"{found.most_rescored:,} at most"
     )
@@ -175,7 +175,7 @@ def tune(
         latex=latex,
     )
     if evaluation.settings["line"]:
-        print(f"\n{evaluation.settings['line']}")
+        terminal.echo(f"\n{evaluation.settings['line']}")
 
 
 def _split(words: str) -> tuple[str, ...]:

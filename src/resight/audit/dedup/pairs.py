@@ -11,7 +11,6 @@ certain and bypass the choice. Columns of pairs.csv: a, b (ids), kind, probabili
 are not in one group has neither group nor keep.
 """
 
-import csv
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from resight.audit.dedup.verify import Finding
 from resight.data.truth_tables import read_table
 from resight.errors import InputError, ManifestError
 from resight.files.atomic import write_atomic
+from resight.files.csv_cells import make_writer
 from resight.search.calibration import Calibration, Signals, load
 
 Kind = Literal["copy", "near_copy", "same"]
@@ -63,11 +63,12 @@ def parse_kinds(text: str) -> frozenset[Kind]:
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS)
-        table.writeheader()
+        table = make_writer(file)
+        table.writerow(COLUMNS)
         for pair in pairs:
             row = {name: getattr(pair, name) for name in COLUMNS} | {"probability": f"{pair.probability:.6f}"}
-            table.writerow(row | {"group": "" if pair.group is None else pair.group})
+            row["group"] = "" if pair.group is None else pair.group
+            table.writerow(row[name] for name in COLUMNS)
 
 
 def read_pairs(path: Path) -> list[Pair]:

@@ -13,6 +13,7 @@ from typing import Any
 from resight.audit.dedup.candidates import Candidates
 from resight.audit.dedup.verify import Finding, Registration
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint
 
 
@@ -51,7 +52,7 @@ def _format_batch(done: int, found: Sequence[Finding]) -> str:
 
 def _parse(line: str) -> dict[str, Any] | None:
     try:
-        batch: dict[str, Any] = json.loads(line)
+        batch: dict[str, Any] = load_json(line)
     except ValueError:
         return None
     return batch

@@ -9,7 +9,6 @@ overlap.csv     every evaluation image: id, class, split (overlapping or other),
 audit.md, .json the tables, and the notes needed to read them
 """
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from resight.audit.leaks.removal import SetRow
 from resight.audit.leaks.sources import read_class
 from resight.collection import Collection
 from resight.files.atomic import write_atomic
+from resight.files.csv_cells import make_writer
 from resight.store import ImageRecord
 
 OVERLAPPING, OTHER = "overlapping", "other"
@@ -148,6 +148,6 @@ def _draw(header: Sequence[str], rows: Iterable[Cells]) -> str:
 
 def _write_table(path: Path, header: Sequence[str], rows: Iterable[Cells]) -> None:
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
+        table = make_writer(file)
         table.writerow(header)
         table.writerows(rows)

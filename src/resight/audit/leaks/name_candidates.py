@@ -12,7 +12,6 @@ an evaluation image and an image of the class.
 A verdict is same, different or unsure; an empty one waits for a reviewer. Several reviewers take one line each.
 """
 
-import csv
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from typing import Literal
 from resight.audit.review.votes import Verdict, check_reviewer, check_verdict
 from resight.data.truth_tables import read_table
 from resight.files.atomic import write_atomic
+from resight.files.csv_cells import make_writer
 
 FILE = "candidates.csv"
 COLUMNS = ("class", "name", "images", "text", "reviewer", "verdict")
@@ -69,7 +69,7 @@ def write_candidates(
 ) -> None:
     """One line per verdict, and an empty one for a class without any."""
     with write_atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
+        table = make_writer(file)
         table.writerow(COLUMNS)
         for one in candidates:
             for reviewer, verdict in one.verdicts or (("", ""),):

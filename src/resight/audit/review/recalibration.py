@@ -23,6 +23,7 @@ from resight.audit.dedup.pairs import Pair
 from resight.audit.review.votes import Vote
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
+from resight.files.documents import load_json
 from resight.search.calibration import Calibration
 from resight.search.logistic import fit_logistic, sigmoid
 
@@ -113,7 +114,7 @@ def load_correction(path: Path) -> Correction | None:
     if not path.exists():
         return None
     try:
-        numbers = json.loads(path.read_text(encoding="utf-8"))
+        numbers = load_json(path.read_text(encoding="utf-8"))
         scale, shift, same, before, after = (float(numbers[name]) for name in NUMBERS)
         correction = Correction(scale, shift, int(numbers["pairs"]), same, before, after)
         if not (math.isfinite(correction.shift) and 0 < correction.scale < math.inf):

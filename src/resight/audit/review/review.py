@@ -9,7 +9,6 @@ Reviewers never see each other's votes. A blind review (the default) hides resig
 votes can correct it. The least certain pairs come first, unless `order` is given.
 """
 
-import csv
 import io
 import json
 import os
@@ -24,6 +23,8 @@ from resight.audit.dedup.pairs import Pair, read_pairs, write_pairs
 from resight.audit.review.votes import Agreement, Verdict, Vote, VoteBook, check_reviewer, measure_agreement
 from resight.errors import InputError, ManifestError
 from resight.files.atomic import write_atomic
+from resight.files.csv_cells import make_writer
+from resight.files.documents import load_json
 from resight.search import calibration as calibrations
 from resight.search.calibration import Calibration
 
@@ -46,7 +47,7 @@ def has_settings(folder: Path) -> bool:
 
 def read_settings(folder: Path) -> Settings:
     try:
-        settings = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        settings = load_json((folder / FILE).read_text(encoding="utf-8"))
         title, a, b = (settings[name] for name in ("title", "a", "b"))
         order, blind = settings.get("order", "uncertain"), settings.get("blind", True)
         right = all(isinstance(text, str) for text in (title, a, b)) and isinstance(blind, bool)
@@ -208,9 +209,9 @@ class Review:
         return self._list_votes()
 
     def export_csv(self) -> str:
-        """Columns pair, a, b, reviewer, verdict, at."""
+        """Columns pair, a, b, reviewer, verdict, at; no cell is a formula (resight.files.csv_cells)."""
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
+        writer = make_writer(text, "\n")
         writer.writerow(("pair", "a", "b", "reviewer", "verdict", "at"))
         writer.writerows(
             (self._numbers[vote.a, vote.b], vote.a, vote.b, vote.reviewer, vote.verdict, vote.at)

@@ -12,7 +12,6 @@ none. A ClassLabel gives its names instead of its numbers. If both splits are th
 ignored in its own ranking.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from resight.data.sets import Published
 from resight.data.truth_tables import locate_image
 from resight.errors import ManifestError
 from resight.files import cache_folder
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint
 from resight.types import Dataset, ImageRef, Judgement
 
@@ -160,7 +160,7 @@ def _read_batches(path: Path) -> Iterator[Any]:
 def _read_label_names(schema: Any, column: str) -> list[str]:
     """The names of a ClassLabel, from the metadata that `datasets` writes into the schema; [] for other columns."""
     try:
-        about = json.loads((schema.metadata or {})[b"huggingface"])
+        about = load_json((schema.metadata or {})[b"huggingface"])
         return [str(name) for name in about["info"]["features"][column]["names"]]
     except (KeyError, TypeError, ValueError):
         return []

@@ -9,8 +9,6 @@ config.json.
 """
 
 import functools
-import json
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -22,6 +20,7 @@ import torch
 from resight.encode.networks import hub
 from resight.encode.preprocess import Interpolation
 from resight.errors import RecipeError
+from resight.files.documents import load_json, load_toml
 
 CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
 FILTERS: dict[int, Interpolation] = {
@@ -88,7 +87,7 @@ def read_table() -> dict[str, Architecture]:
             group.get("gated", False),
             model.get("timm", ""),
         )
-        for group in tomllib.loads(text)["group"]
+        for group in load_toml(text)["group"]
         for model in group["models"]
     }
 
@@ -138,7 +137,7 @@ def _read_side(size: Any) -> int | None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = load_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RecipeError(
             f"cannot read {path.name} of {path.parent}",

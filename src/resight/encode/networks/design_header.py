@@ -17,6 +17,7 @@ from resight import plugins
 from resight.encode.networks.checkpoint_loader import save_tensors
 from resight.errors import RecipeError
 from resight.files.atomic import write_atomic
+from resight.files.documents import parse_json
 
 Design = TypeVar("Design")
 
@@ -38,7 +39,8 @@ def read_design(kind: type[Design], key: str, path: Path) -> Design | None:
         return None
     if key not in header:
         return None
-    design: Design = plugins.configure(kind, json.loads(header[key]), f"the network in {path.name}")
+    table = parse_json(header[key], what=f"the description of the network in {path.name}", error=RecipeError)
+    design: Design = plugins.configure(kind, table, f"the network in {path.name}")
     return design
 
 

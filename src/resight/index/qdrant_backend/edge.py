@@ -5,7 +5,6 @@ converts conditions from `qdrant_client.models` to those of Edge. Callers must n
 boolean as the number 1 or 0, which matches no stored boolean.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import qdrant_edge as edge
 from qdrant_client import models
 
 from resight.errors import ResightError
+from resight.files.documents import load_json
 from resight.index.qdrant_backend.backend import (
     FieldKind,
     Found,
@@ -180,7 +180,7 @@ def convert_condition(condition: Any) -> Any:
 
 def read_layout(file: Path) -> dict[str, VectorLayout]:
     try:
-        vectors = json.loads(file.read_text(encoding="utf-8"))["vectors"]
+        vectors = load_json(file.read_text(encoding="utf-8"))["vectors"]
         return {
             name: VectorLayout(int(found["size"]), many=found.get("multivector_config") is not None)
             for name, found in vectors.items()

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import CollectionError, RecipeError, SpaceMismatch
+from resight.files.documents import load_json
 from resight.kernels.numpy_reference import join_ranges
 from resight.types import Descriptors, FloatArray, IntArray
 
@@ -104,7 +105,7 @@ class Rows:
 
 
 def open_rows(folder: Path) -> Rows:
-    ids = json.loads((folder / "ids.json").read_text(encoding="utf-8"))
+    ids = load_json((folder / "ids.json").read_text(encoding="utf-8"))
     offsets = np.load(folder / "offsets.npy")
     boxes = np.load(folder / "boxes.npy", mmap_mode="r") if (folder / "boxes.npy").exists() else None
     if len(offsets) != len(ids) + 1 or (boxes is not None and len(boxes) != offsets[-1]):

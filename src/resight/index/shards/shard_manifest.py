@@ -13,6 +13,7 @@ from pathlib import Path
 
 from resight.errors import CollectionError, VersionMismatch
 from resight.files.atomic import replace_atomic
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint, fingerprint_file
 from resight.files.inside import resolve_inside
 from resight.types import Choice
@@ -87,7 +88,7 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 def read_manifest(folder: Path, inner: Choice) -> Manifest:
     """Read shards.json for shards of `inner`, and check that every file it names exists with the right size."""
     try:
-        table = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        table = load_json((folder / FILE).read_text(encoding="utf-8"))
         kind, rows = table["format"], table["shards"]
         if kind != FORMAT:
             raise VersionMismatch(

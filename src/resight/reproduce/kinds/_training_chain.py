@@ -5,7 +5,6 @@ same object: the pairs of the release for SfM-120k, else pairs of the same label
 images are encoded.
 """
 
-import csv
 import dataclasses
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from resight.data import sets
 from resight.data.sets.sfm120k import read_matching_pairs
 from resight.encode import whitening as whitenings
 from resight.errors import InputError
+from resight.files.csv_cells import make_writer
 from resight.recipe import parse
 from resight.reproduce import worker
 from resight.types import Dataset, Recipe
@@ -107,7 +107,7 @@ def _load(recipe: Recipe, root: str) -> Dataset:
 
 def _write_pairs(pairs: Sequence[Pair], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
+        table = make_writer(file)
         table.writerow(("a", "b"))
         table.writerows(pairs)
 

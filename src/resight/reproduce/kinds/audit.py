@@ -11,7 +11,6 @@ per set by `--set audit.roxford5k=FOLDER --set audit.rparis6k=FOLDER`; a class t
 Metrics: images, touched (evaluation images with a confirmed match), share (of them), classes, removed (images).
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from resight import plugins
 from resight.errors import InputError, RecipeError
+from resight.files.documents import load_json
 from resight.recipe.tables import read_choice
 from resight.reproduce import worker
 from resight.reproduce.kinds import Requirements
@@ -159,7 +159,7 @@ def _read_audits(overrides: Sequence[str]) -> dict[str, Any]:
 def _read_audit(folder: str) -> dict[str, Any]:
     path = Path(folder) / REPORT
     try:
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        report: dict[str, Any] = load_json(path.read_text(encoding="utf-8"))
         _ = report["sets"], report["removed"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(

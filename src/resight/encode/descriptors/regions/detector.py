@@ -7,7 +7,6 @@ not need to know which word it was, so there is a threshold for boxes and none f
 has its shorter side at `size` pixels, the longer at most 5/3 of that, as in training.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from resight.encode.networks.torchvision_compat import declare_missing
 from resight.encode.preprocess import make_statistics, prepare
 from resight.encode.regions import USUAL_FINEST, Proposals, keep_best, to_pixels
 from resight.errors import MissingWeights, RecipeError
+from resight.files.documents import load_json
 from resight.plugins import check_range
 from resight.types import Picture
 
@@ -144,7 +144,7 @@ def load_module(config: Config) -> Any:
 def read_config(model: str) -> Any:
     path = _fetch(model, "config.json")
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = load_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise RecipeError(f"{path} is not valid JSON", actual=str(error), fix="fetch the model again") from error
     if not isinstance(table, dict) or table.get("model_type") != KIND:

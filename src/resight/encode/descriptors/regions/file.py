@@ -13,7 +13,6 @@ of the collection: all images are then described whole.
 """
 
 import csv
-import json
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ import numpy as np
 
 from resight.encode.regions import USUAL_FINEST, Proposals, keep_best
 from resight.errors import ManifestError, MissingFile
+from resight.files.csv_cells import restore
+from resight.files.documents import load_json
 from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import FloatArray, ImageRef, Picture
@@ -94,18 +95,22 @@ def list_keys(ref: ImageRef) -> Iterator[str]:
         yield tail
 
 
+def _restore(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: restore(cell) if isinstance(cell, str) else cell for key, cell in row.items()}
+
+
 def _read_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             if path.suffix.lower() in LINES:
                 for line, text in enumerate(file, start=1):
                     if text.strip():
-                        yield line, _check_columns(json.loads(text), path, line)
+                        yield line, _check_columns(load_json(text), path, line)
                 return
             reader = csv.DictReader(file, restkey="", strict=True)
             _check_columns(dict.fromkeys(reader.fieldnames or ()), path, 1)
             for row in reader:
-                yield reader.line_num, row
+                yield reader.line_num, _restore(row)
     except (OSError, ValueError, csv.Error) as error:
         raise ManifestError(
             f"cannot read the boxes in {path}",
