@@ -60,6 +60,9 @@ TURNS = {
 }
 GAP = 2  # decode a JPEG at this many times the wanted size or more, so that the last reduction is clean
 SAMPLE = 1_000_000  # grey values that the percentiles are computed from
+LARGE = 16_000_000  # pixels that a JPEG 2000 file of one tile needs more than 300 MB for
+SHORT_OF_MEMORY = "there is not enough memory to decode it"
+STRIP = 1_000_000  # pixels that are converted at once
 
 _warnings_lock = threading.Lock()
 
@@ -108,12 +111,13 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
     if is_tiff:
         turned_size, wanted = image.size, _fit(image.size, max_side)
     try:
-        upright = _to_rgb(image)
-        if wanted != upright.size:
-            upright = upright.resize(wanted, Image.Resampling.HAMMING, reducing_gap=float(GAP))
+        upright = _to_rgb(image, wanted)
+        del image  # a large one takes memory that the pixels need
         if not is_tiff and orientation in TURNS:
             upright = upright.transpose(TURNS[orientation])
-        pixels = np.array(upright)
+        pixels = _to_array(upright)
+    except MemoryError as error:
+        raise _refuse(name, SHORT_OF_MEMORY, error) from error
     except Exception as error:
         raise _refuse(name, f"its colours (mode {mode}) cannot be converted to RGB", error) from error
     return Decoded(pixels, turned_size, mode, orientation, facts.position, facts.heading)
@@ -166,11 +170,13 @@ def _load(image: ImageFile.ImageFile, name: str) -> None:
         else:
             image.load()
     except MemoryError as error:
-        raise _refuse(name, "there is not enough memory to decode it", error) from error
+        raise _refuse(name, SHORT_OF_MEMORY, error) from error
     except Image.DecompressionBombError as error:
         raise _refuse(name, f"Pillow finds it too large: {error}", error) from error
     except Exception as error:
         problem = "it is truncated" if "truncated" in str(error) else "it is truncated or damaged"
+        if isinstance(image, Jpeg2KImageFile) and image.width * image.height > LARGE:  # its decoder does not say which
+            problem += f", or {SHORT_OF_MEMORY}"
         raise _refuse(name, problem, error) from error
 
 
@@ -232,35 +238,84 @@ def _fit(size: tuple[int, int], max_side: int | None) -> tuple[int, int]:
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
+def _to_rgb(image: Image.Image, wanted: tuple[int, int]) -> Image.Image:
+    """The image in RGB and in the wanted size, strip by strip: a large image is never copied whole in another format.
+
+    The result is that of `resize(wanted, HAMMING, reducing_gap=GAP)` of the whole image in RGB.
+    """
+    width, height = image.size
+    if wanted == image.size:
+        factor = 1, 1
+    else:
+        factor = max(1, int(width / wanted[0] / GAP)), max(1, int(height / wanted[1] / GAP))
+    if factor == (1, 1) and image.mode == "RGB" and not image.has_transparency_data:
+        canvas = image
+    else:
+        canvas = Image.new("RGB", (-(-width // factor[0]), -(-height // factor[1])))
+        convert = _choose_conversion(image)
+        for top, strip in _cut_strips(image, factor[1]):
+            part = convert(strip)
+            canvas.paste(part if factor == (1, 1) else part.reduce(factor), (0, top // factor[1]))
+    if wanted == image.size:
+        return canvas
+    return canvas.resize(wanted, Image.Resampling.HAMMING, (0.0, 0.0, width / factor[0], height / factor[1]))
+
+
+def _to_array(image: Image.Image) -> NDArray[np.uint8]:
+    pixels = np.empty((image.height, image.width, 3), np.uint8)
+    for top, strip in _cut_strips(image):
+        pixels[top : top + strip.height] = np.asarray(strip)
+    return pixels
+
+
+def _cut_strips(image: Image.Image, unit: int = 1) -> Iterator[tuple[int, Image.Image]]:
+    """The first row of each strip, and the strip; a multiple of `unit` rows each, but for the last."""
+    width, height = image.size
+    rows = max(1, STRIP // (width * unit)) * unit
+    for top in range(0, height, rows):
+        yield top, image.crop((0, top, width, min(top + rows, height)))
+
+
+def _choose_conversion(image: Image.Image) -> Callable[[Image.Image], Image.Image]:
+    """How a part of this image becomes RGB."""
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        return Image.fromarray(_stretch(np.asarray(image))).convert("RGB")
+        low, high = _find_levels(image)
+        return lambda part: Image.fromarray(_stretch(np.asarray(part), low, high)).convert("RGB")
     if image.has_transparency_data:
-        seen = image.convert("LA") if image.mode == "La" else image  # Pillow cannot convert La directly
-        layer = seen.convert("RGBA")
-        paper = Image.new("RGB", layer.size, "white")
-        paper.paste(layer, mask=layer.getchannel("A"))
-        return paper
-    return image.convert("RGB")
+        return _put_on_white
+    return lambda part: part.convert("RGB")
 
 
-def _stretch(grey: NDArray[Any]) -> NDArray[np.uint8]:
-    """Grey values [H, W] of any range as 8 bits, as the module's docstring describes."""
-    step = max(1, int(np.ceil(np.sqrt(grey.size / SAMPLE))))
-    sample = grey[::step, ::step]
+def _put_on_white(part: Image.Image) -> Image.Image:
+    seen = part.convert("LA") if part.mode == "La" else part  # Pillow cannot convert La directly
+    layer = seen.convert("RGBA")
+    paper = Image.new("RGB", layer.size, "white")
+    paper.paste(layer, mask=layer.getchannel("A"))
+    return paper
+
+
+def _find_levels(image: Image.Image) -> tuple[float, float]:
+    """The grey values that become black and white, as the module's docstring describes."""
+    step = max(1, int(np.ceil(np.sqrt(image.width * image.height / SAMPLE))))
+    rows = [np.asarray(image.crop((0, top, image.width, top + 1)))[:, ::step] for top in range(0, image.height, step)]
+    sample = np.concatenate(rows)
     sample = sample[np.isfinite(sample)]
     if not sample.size:
-        return np.zeros(grey.shape, np.uint8)
+        return 0.0, 0.0
     low, high = (float(value) for value in np.percentile(sample, (0.1, 99.9)))
     if low == high:
-        finite = grey[np.isfinite(grey)]
-        low, high = float(finite.min()), float(finite.max())
+        strips = (np.asarray(strip) for _, strip in _cut_strips(image))
+        finite = [values[np.isfinite(values)] for values in strips]
+        low = float(min(values.min() for values in finite if values.size))
+        high = float(max(values.max() for values in finite if values.size))
+    return low, high
+
+
+def _stretch(grey: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
+    """Grey values [H, W] of any range as 8 bits."""
     scale = 255.0 / (high - low) if high > low else 0.0
-    result = np.empty(grey.shape, np.uint8)
-    for row, values in enumerate(grey):  # row by row: a large image is not copied as float
-        finite_row = np.where(np.isfinite(values), values, low).astype(np.float64)
-        result[row] = np.clip(np.rint((finite_row - low) * scale), 0, 255)
-    return result
+    finite = np.where(np.isfinite(grey), grey, low).astype(np.float64)
+    return np.clip(np.rint((finite - low) * scale), 0, 255).astype(np.uint8)
 
 
 @contextmanager

@@ -8,9 +8,9 @@ store is an InputError, since it concerns all images.
 
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from resight.data import sandbox
 from resight.data.decode import MAX_PIXELS, Decoded, decode
@@ -19,20 +19,22 @@ from resight.files import remote
 from resight.files.fingerprint import fingerprint
 from resight.types import ImageRef, Picture
 
+if TYPE_CHECKING:
+    from resight.data.sandbox.processes import Sandbox
+
 SUFFIXES = frozenset(
     [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm", ".jp2"]
 )
 MAX_BYTES = 2 * 1024**3
-Decoder = Callable[[bytes, str, int | None, int], Decoded]  # as `decode`
 
 
 def read(
-    ref: ImageRef, max_side: int | None = None, max_pixels: int = MAX_PIXELS, decoder: Decoder | None = None
+    ref: ImageRef, max_side: int | None = None, max_pixels: int = MAX_PIXELS, within: "Sandbox | None" = None
 ) -> Picture:
-    """The image at `ref.path`, upright; `ref.box` does not crop it. `decoder` replaces `decode_bytes`."""
-    data, modified_ns = read_file(ref.path)
-    decoded = (decoder or decode_bytes)(data, str(ref.path), max_side, max_pixels)
-    return assemble(ref, data, decoded, modified_ns)
+    """The image at `ref.path`, upright; `ref.box` does not crop it. It is decoded `within` a sandbox, or as bytes."""
+    data, modified_ns = read_file(ref.path, within)
+    decoder = within.decode if within else decode_bytes
+    return assemble(ref, data, decoder(data, str(ref.path), max_side, max_pixels), modified_ns)
 
 
 def read_bytes(data: bytes, name: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Picture:
@@ -46,17 +48,19 @@ def decode_bytes(data: bytes, name: str, max_side: int | None = None, max_pixels
     return (shared.decode if shared else decode)(data, name, max_side, max_pixels)
 
 
-def read_file(path: Path) -> tuple[bytes, int]:
-    """All bytes of a regular file, and the time of its last change (ns)."""
+def read_file(path: Path, within: "Sandbox | None" = None) -> tuple[bytes, int]:
+    """All bytes of a regular file, and the time of its last change (ns); a sandbox takes smaller files only."""
+    chosen = within or sandbox.find_shared()
+    limit = chosen.limits.bytes if chosen else MAX_BYTES
     try:
         if remote.is_remote(path):
-            return _read_remote(path)
+            return _read_remote(path, limit)
         with open(path, "rb", opener=_open_without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise _refuse(path, "it is not a regular file", "a pipe, a socket or a device")
-            if status.st_size > MAX_BYTES:
-                raise _refuse(path, "the file is too large", f"{status.st_size:,} bytes")
+            if status.st_size > limit:
+                raise _refuse_size(path, status.st_size, limit)
             return file.read(), status.st_mtime_ns
     except FileNotFoundError as error:
         raise _refuse(path, "there is no such file", "nothing at that path") from error
@@ -73,13 +77,13 @@ def reason(error: ImageError | BoxError, path: Path) -> str:
     return error.problem.removeprefix(f"cannot read {path}: ")
 
 
-def _read_remote(path: Path) -> tuple[bytes, int]:
+def _read_remote(path: Path, limit: int) -> tuple[bytes, int]:
     # Status first: a file that changes in between keeps its old time here, and so is read again next time.
     status = remote.stat(path)
     if status is None:
         raise FileNotFoundError(path)
-    if status.size > MAX_BYTES:
-        raise _refuse(path, "the file is too large", f"{status.size:,} bytes")
+    if status.size > limit:
+        raise _refuse_size(path, status.size, limit)
     return remote.read_bytes(path), status.modified_ns
 
 
@@ -99,10 +103,19 @@ def assemble(ref: ImageRef | str, data: bytes, decoded: Decoded, modified_ns: in
     return Picture(ref, decoded.pixels, decoded.size, fingerprint(data), len(data), modified_ns)
 
 
+def _refuse_size(path: Path, size: int, limit: int) -> ImageError:
+    return ImageError(
+        f"cannot read {path}: the file is too large",
+        expected=f"at most {limit:,} bytes",
+        actual=f"{size:,} bytes",
+        fix="reduce the image",
+    )
+
+
 def _refuse(path: Path, reason: str, actual: str) -> ImageError:
     return ImageError(
         f"cannot read {path}: {reason}",
-        expected=f"a readable file of at most {MAX_BYTES:,} bytes",
+        expected="a readable file",
         actual=actual,
         fix="check the path and its permissions",
     )

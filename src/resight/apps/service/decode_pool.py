@@ -78,7 +78,7 @@ class DecodePool:
 
     def read(self, ref: ImageRef, max_side: int | None = None) -> Picture:
         """The image file of `ref`, for any thread: `image_files.read`, with the decoding in the sandbox."""
-        return image_files.read(ref, max_side, decoder=self._sandbox.decode)
+        return image_files.read(ref, max_side, within=self._sandbox)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)

@@ -28,6 +28,7 @@ THUMBNAIL_LIMIT = 2**26  # bytes
 PROCESSOR_SECONDS = 600  # hard limit of a process; it asks to be replaced at half of it
 QUALITY = 82
 Message = tuple[dict[str, Any], bytes]
+Buffer = bytes | memoryview
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ def main() -> None:
     memory, parent = map(int, sys.argv[1:])
     requests, responses = os.fdopen(0, "rb"), os.fdopen(1, "wb")
     rehearse()
-    send(responses, {"protections": protect(memory, PROCESSOR_SECONDS, parent)}, b"")
+    send(responses, {"protections": protect(memory, PROCESSOR_SECONDS, parent)})
     while True:
         try:
             header, data = receive(requests, 2**63)
         except EOFError:
             return
-        answer, body = respond(data, DecodeRequest(**header))
-        send(responses, {**answer, "is_last": time.process_time() > PROCESSOR_SECONDS / 2}, body)
+        answer, *body = respond(data, DecodeRequest(**header))
+        send(responses, {**answer, "is_last": time.process_time() > PROCESSOR_SECONDS / 2}, *body)
 
 
 def rehearse() -> None:
@@ -87,17 +88,17 @@ def rehearse() -> None:
             continue
 
 
-def respond(data: bytes, request: DecodeRequest) -> Message:
-    """The response to a request: its header and its body."""
+def respond(data: bytes, request: DecodeRequest) -> tuple[dict[str, Any], Buffer, bytes]:
+    """The response to a request: its header, and the two parts of its body."""
     side = request.thumbnail_side if request.max_side == 0 else request.max_side
     try:
         decoded = decode(data, request.name, side, request.max_pixels)
         thumbnail = _make_thumbnail(data, decoded, request) if request.thumbnail_side else b""
     except ImageError as error:
-        return {part: getattr(error, part) for part in ("problem", "expected", "actual", "fix")}, b""
+        return {part: getattr(error, part) for part in ("problem", "expected", "actual", "fix")}, b"", b""
     except MemoryError:
         problem = f"cannot read {request.name}: decoding it needs too much memory"
-        return {"problem": problem, "expected": "", "actual": "", "fix": ""}, b""
+        return {"problem": problem, "expected": "", "actual": "", "fix": ""}, b"", b""
     pixels = decoded.pixels if request.max_side != 0 else decoded.pixels[:0, :0]
     header = {
         "shape": pixels.shape,
@@ -107,7 +108,7 @@ def respond(data: bytes, request: DecodeRequest) -> Message:
         "position": decoded.position,
         "heading": decoded.heading,
     }
-    return header, np.ascontiguousarray(pixels).tobytes() + thumbnail
+    return header, np.ascontiguousarray(pixels).reshape(-1).data, thumbnail
 
 
 def read_response(header: dict[str, Any], body: bytes) -> tuple[Decoded, bytes]:
@@ -128,11 +129,13 @@ def read_response(header: dict[str, Any], body: bytes) -> tuple[Decoded, bytes]:
     return Decoded(pixels, size, str(header["mode"])[:16], orientation, position, heading), body[count:]
 
 
-def send(stream: IO[bytes], header: dict[str, Any], body: bytes) -> None:
+def send(stream: IO[bytes], header: dict[str, Any], *body: Buffer) -> None:
+    """Write a message; its body is given in parts, which are not copied."""
     text = json.dumps(header).encode()
-    stream.write(LENGTHS.pack(len(text), len(body)))
+    stream.write(LENGTHS.pack(len(text), sum(map(len, body))))
     stream.write(text)
-    stream.write(body)
+    for part in body:
+        stream.write(part)
     stream.flush()
 
 

@@ -35,6 +35,7 @@ class Limits:
     seconds: float = 20.0
     memory: int = 2**30  # bytes of data in a process, its libraries' included
     pixels: int = MAX_PIXELS
+    bytes: int = 2**29  # of its file, which the parent reads
 
 
 class Sandbox:
