@@ -1,6 +1,7 @@
 """`resight serve`: checks the options, then starts the service."""
 
 import os
+import ssl
 import sys
 import webbrowser
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from resight.apps import terminal
 from resight.apps.cli.search import report_local_indexes
 from resight.errors import InputError, ResightError
 from resight.files.remote import is_remote
@@ -37,7 +39,7 @@ def serve(
         str, typer.Option(metavar="ENGINE", help="Where to search: local, ray, ray://HOST:PORT or ray://auto.")
     ] = "local",
     key_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Access keys, lines of NAME KEY [read].")
+        Path | None, typer.Option(metavar="FILE", help="Access keys; `resight keys make` adds one.")
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse to add, change or delete anything.")] = False,
     allow_host: Annotated[
@@ -47,6 +49,15 @@ def serve(
     max_upload: Annotated[float, typer.Option(min=0.1, max=2000, metavar="MB", help="Size limit of a request.")] = 32.0,
     rate: Annotated[
         float | None, typer.Option(min=0, help="Requests per second and client; 0: no limit. [0 on loopback, else 20]")
+    ] = None,
+    connections: Annotated[int, typer.Option(min=1, help="Connections per process and client address.")] = 64,
+    trusted_proxy: Annotated[
+        list[str] | None, typer.Option(metavar="CIDR", help="A proxy whose X-Forwarded-For header is believed.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate (PEM) with its chain.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key (PEM) of the certificate.")] = None,
+    audit_log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Log every change with the name of the key, as JSON Lines.")
     ] = None,
     reports: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Evaluation reports (.html) to show.")] = None,
     training: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Training runs whose curves to show.")] = None,
@@ -60,6 +71,8 @@ def serve(
     The page is for searching, browsing and reviewing.
     """
     from resight.apps.service.api_keys import read_keys
+    from resight.apps.service.audit_log import AuditLog
+    from resight.apps.service.client_address import check_networks
     from resight.apps.service.server import listen
     from resight.apps.service.server import serve as run
     from resight.apps.service.settings import LOOPBACK, ServiceSettings, count_cores
@@ -74,12 +87,17 @@ def serve(
             actual="no --key-file, and RESIGHT_API_KEY is not set",
             fix="give --key-file FILE, set RESIGHT_API_KEY, or listen on 127.0.0.1",
         )
+    check_access(bool(keys), cors or [], tls_cert, tls_key)
+    check_networks(trusted_proxy or [])
+    AuditLog(audit_log).check()
     check_folders([*(folder for folder in (reports, training) if folder), *(review or [])])
     check_engine(engine, processes)
     for path in check_collections(collections):
         report_local_indexes(metadata.read(path).recipe, engine)
     with listen(host, port) as listener:
-        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+        address = (
+            f"{'https' if tls_cert else 'http'}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+        )
         settings = ServiceSettings(
             collections=name_collections(collections),
             host=host,
@@ -94,6 +112,11 @@ def serve(
             waiting=-1 if waiting is None else waiting,
             timeout=timeout,
             rate=(0.0 if is_local else RATE_LIMIT) if rate is None else rate,
+            connections=connections,
+            trusted_proxies=tuple(trusted_proxy or ()),
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            audit_log=audit_log and audit_log.absolute(),
             allow_hosts=tuple(name.lower() for name in allow_host or ()),
             show_paths=show_paths or (is_local and not keys),  # a local client can read the disk anyway
             reports=reports,
@@ -136,6 +159,37 @@ def check_engine(engine: str, processes: int) -> None:
     start_engine(engine)
 
 
+def check_access(has_keys: bool, cors: list[str], cert: Path | None, key: Path | None) -> None:
+    """Fails for options that would open the service to everybody, and for incomplete TLS."""
+    if "*" in cors and not has_keys:
+        raise InputError(
+            "will not let every site use a service without keys",
+            expected="--cors with the origins of certain sites, or keys",
+            actual="--cors '*' without keys",
+            fix="name the origin, such as --cors https://example.org, or give --key-file FILE",
+        )
+    if (cert is None) != (key is None):
+        raise InputError(
+            "TLS needs a certificate and its private key",
+            expected="--tls-cert and --tls-key",
+            actual="one of them",
+            fix="give both, or neither",
+        )
+    for file in filter(None, (cert, key)):
+        if not file.is_file():
+            raise InputError(f"there is no file {file}", expected="a PEM file", fix="check the path")
+    if cert and key:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+        except (OSError, ssl.SSLError) as error:
+            raise InputError(
+                f"cannot use the certificate {cert} with the key {key}",
+                expected="a certificate and its own private key, as PEM files without a password",
+                actual=str(error),
+                fix="check the files and their permissions",
+            ) from error
+
+
 def check_collections(paths: list[Path]) -> list[Path]:
     """Those that open. A path that does not exist is an error; a damaged collection is reported and tried later."""
     from resight.collection import open_collection
@@ -149,8 +203,8 @@ def check_collections(paths: list[Path]) -> list[Path]:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a damaged store may also panic below Python
-            print(f"warning: {path} cannot be served now, and is tried again every few seconds", file=sys.stderr)
-            print(error if isinstance(error, ResightError) else f"  {type(error).__name__}: {error}", file=sys.stderr)
+            reason = str(error) if isinstance(error, ResightError) else f"  {type(error).__name__}: {error}"
+            terminal.echo(f"warning: {path} cannot be served now; resight tries again\n{reason}", file=sys.stderr)
         else:
             good.append(path)
     return good

@@ -7,6 +7,7 @@ from importlib import metadata
 from anyio.to_thread import run_sync
 from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from resight.apps.service import error_responses
 from resight.apps.service.auth import AuthMiddleware
@@ -61,7 +62,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         app.include_router(module.router(service))
     # The last one added is the outermost.
     app.add_middleware(FormLimit, at_once=settings.slots + UPLOADS)
-    app.add_middleware(AuthMiddleware, settings=settings)
+    app.add_middleware(AuthMiddleware, settings=settings, guard=service.key_guard)
     app.add_middleware(BodyLimit, max_bytes=settings.max_upload_bytes)
     app.add_middleware(RequestLogging, metrics=service.metrics, log=settings.log)
     if settings.cors:
@@ -72,5 +73,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
             allow_headers=["Authorization", "X-API-Key", "X-Request-ID"],
             expose_headers=["X-Request-ID", "Retry-After"],
         )
+    if settings.trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
     app.openapi()  # built now: requests are validated against it
     return app

@@ -6,11 +6,11 @@ that stands for a key until it expires; the service stores no list of sessions.
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -20,8 +20,10 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from resight.apps.service.api_keys import Caller, Key, find_key
+from resight.apps.service.api_keys import CALLER, Caller, Key
+from resight.apps.service.client_address import group_address
 from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError
+from resight.apps.service.rate_limit import KeyGuard, RateLimit
 from resight.apps.service.settings import LOOPBACK, ServiceSettings
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -29,14 +31,15 @@ OPEN = frozenset({"/", "/favicon.ico", "/api/health", "/api/session", "/api/open
 OPEN_BELOW = "/assets/"
 COOKIE = "resight_session"
 LIFETIME = 12 * 3600  # seconds
-REMEMBERED = 10_000  # clients whose rate is counted
-BURST = 10  # seconds' worth of requests at once: a page loads many thumbnails together
+HEALTH = "/api/health"
+ANY = "*"  # every origin; the service then requires keys, and cookies are never sent across sites
 
 
 class AuthMiddleware:
-    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, guard: KeyGuard) -> None:
         self._app = app
         self._settings = settings
+        self._guard = guard
         self._hosts = HostCheck(settings)
         self._rate = RateLimit(settings.rate)
 
@@ -45,9 +48,9 @@ class AuthMiddleware:
             connection = HTTPConnection(scope)
             await self._hosts.check(scope)
             check_origin(scope["method"], connection.headers, self._settings)
-            caller = identify(connection, self._settings)
-            self._check_rate(connection, caller)
+            caller = self._identify(connection)
             scope.setdefault("state", {})["caller"] = caller
+            CALLER.set(caller)
             if caller is None and not _is_open(scope["path"]):
                 raise ApiError(
                     401,
@@ -59,8 +62,18 @@ class AuthMiddleware:
                 )
         await self._app(scope, receive, send)
 
+    def _identify(self, connection: HTTPConnection) -> Caller | None:
+        """Who sends the request, within the limits. The health check has none: it must answer whatever happens."""
+        if connection.scope["path"] == HEALTH:
+            with contextlib.suppress(ApiError):
+                return identify(connection, self._settings, self._guard)
+            return None
+        caller = identify(connection, self._settings, self._guard)
+        self._check_rate(connection, caller)
+        return caller
+
     def _check_rate(self, connection: HTTPConnection, caller: Caller | None) -> None:
-        address = connection.client.host if connection.client else ""
+        address = group_address(read_address(connection))
         seconds = self._rate.take(f"key {caller.name}" if caller and caller.name else f"address {address}")
         if seconds:
             raise ApiError(
@@ -95,33 +108,10 @@ class HostCheck:
         await self._trusted(scope, _receive_nothing, reject)
 
 
-class RateLimit:
-    """A token bucket per client."""
-
-    def __init__(self, rate: float) -> None:
-        """`rate`: requests per second; 0: no limit."""
-        self.rate = rate
-        self._capacity = max(1.0, rate * BURST)
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client → tokens, time
-
-    def take(self, client: str, now: float | None = None) -> float:
-        """0, or the seconds until this client may send its next request."""
-        if not self.rate:
-            return 0.0
-        now = time.monotonic() if now is None else now
-        tokens, before = self._buckets.pop(client, (self._capacity, now))
-        tokens = min(self._capacity, tokens + (now - before) * self.rate)
-        allowed = tokens >= 1
-        self._buckets[client] = (tokens - 1 if allowed else tokens, now)
-        while len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1 - tokens) / self.rate
-
-
 def check_origin(method: str, headers: Headers, settings: ServiceSettings) -> None:
     """A 403 for requests of other sites' pages that change or cost something."""
     origin = headers.get("origin")
-    if method in SAFE or origin is None or origin in settings.cors:
+    if method in SAFE or origin is None or origin in settings.cors or ANY in settings.cors:
         return
     if _read_host(origin) != headers.get("host", "").lower():
         raise ApiError(
@@ -133,12 +123,33 @@ def check_origin(method: str, headers: Headers, settings: ServiceSettings) -> No
         )
 
 
-def identify(connection: HTTPConnection, settings: ServiceSettings) -> Caller | None:
-    """Who sends the request; None for an unknown client where a key is required."""
+def identify(connection: HTTPConnection, settings: ServiceSettings, guard: KeyGuard) -> Caller | None:
+    """Who sends the request; None for an unknown client where a key is required, a 429 for one that guesses keys."""
+    address = read_address(connection)
     if not settings.keys:
-        return Caller(may_write=not settings.read_only)
-    key = _find_key(connection, settings)
-    return Caller(key.name, key.may_write and not settings.read_only) if key else None
+        return Caller(may_write=not settings.read_only, address=address)
+    key = _find_key(connection, settings, guard, address)
+    return make_caller(key, settings, address) if key else None
+
+
+def make_caller(key: Key, settings: ServiceSettings, address: str) -> Caller:
+    return Caller(key.name, key.may_write and not settings.read_only, key.collections, address)
+
+
+def read_address(connection: HTTPConnection) -> str:
+    """The client's address; behind a trusted proxy, the one that the proxy names."""
+    return connection.client.host if connection.client else ""
+
+
+def require_full_scope(request: Request) -> None:
+    """A dependency of routes that show more than one collection's images: a 403 for a key of some collections only."""
+    if request.state.caller.collections:
+        raise ApiError(
+            403,
+            "this key is for some collections only",
+            expected="a key for all collections",
+            fix=ASK_ADMINISTRATOR,
+        )
 
 
 def require_write_access(request: Request) -> Caller:
@@ -171,16 +182,18 @@ def verify_session(value: str, secret: str, keys: Sequence[Key], now: float | No
     if not hmac.compare_digest(given, _seal(data, secret)):
         return None
     name, digest, end = json.loads(data)  # the seal proves that this service wrote it
-    if end < (time.time() if now is None else now):
+    moment = time.time() if now is None else now
+    if end < moment:
         return None
-    return next((key for key in keys if key.name == name and key.digest.startswith(digest)), None)
+    valid = [key for key in keys if not key.is_expired(moment)]
+    return next((key for key in valid if key.name == name and key.digest.startswith(digest)), None)
 
 
-def _find_key(connection: HTTPConnection, settings: ServiceSettings) -> Key | None:
+def _find_key(connection: HTTPConnection, settings: ServiceSettings, guard: KeyGuard, address: str) -> Key | None:
     kind, _, text = connection.headers.get("authorization", "").partition(" ")
     given = text.strip() if kind.lower() == "bearer" else connection.headers.get("x-api-key", "")
     if given:
-        return find_key(settings.keys, given)
+        return guard.find(given, address)
     cookie = connection.cookies.get(COOKIE, "")
     return verify_session(cookie, settings.secret, settings.keys) if cookie else None
 

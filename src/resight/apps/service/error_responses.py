@@ -13,7 +13,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from resight.apps.service.jobs.database import JournalError
 from resight.apps.service.schemas import Error
 from resight.apps.service.serializers import AsciiJSONResponse
 from resight.errors import (
@@ -48,6 +47,10 @@ class ApiError(ResightError):
         self.status = status
         retry = {} if retry_after is None else {"Retry-After": str(max(1, math.ceil(retry_after)))}
         self.headers = {**(headers or {}), **retry}
+
+
+class JournalError(StorageError):
+    """The job database cannot be used. Its `problem` names no path, so that clients may read it."""
 
 
 def not_found(kind: str, actual: str, fix: str = "check the name") -> ApiError:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from resight.apps.service.error_responses import ApiError, not_found
+from resight.apps.service.error_responses import ApiError
 from resight.collection import Collection
 from resight.errors import ResightError
 from resight.files.remote import is_remote
@@ -47,11 +47,9 @@ class CollectionRegistry:
                 self._attempt(name, self._open)
 
     def find(self, name: str) -> Collection:
-        """A 404 for an unknown name, a 503 for a collection that cannot be searched now."""
+        """A 503 for a collection that cannot be searched now."""
         if name in self.ready:
             return self.ready[name]
-        if name not in self._paths:
-            raise not_found("collection", name[:80], f"one of {', '.join(self._paths)}")
         raise ApiError(
             503,
             "the collection cannot be opened",

@@ -24,8 +24,10 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from resight.apps.service import metrics
+from resight.apps.service import connection_limits, metrics
 from resight.apps.service.app import create_app
+from resight.apps.service.body_limit import MIN_SPEED
+from resight.apps.service.connection_limits import PER_LOOPBACK, ConnectionLimits, LimitedProtocol
 from resight.apps.service.request_logging import configure_logging
 from resight.apps.service.settings import VARIABLE, ServiceSettings, read_settings, write_settings
 from resight.errors import InputError
@@ -35,7 +37,9 @@ KEEP_ALIVE = 15  # seconds
 BACKLOG = 512
 PARENT_INTERVAL = 0.5  # seconds between two checks of the parent process
 SWITCH = 0.0005  # seconds: a search hands over to LanceDB's threads about ten times, and waits this long each time
-CONNECTIONS = 800  # per process, beside those that search; further ones are rejected at once
+CONNECTIONS = 800  # per process, beside those that search; further ones replace silent ones, or are rejected
+FILES = 2**14  # open files and connections per process, if the system allows them
+MAX_REQUEST = 600.0  # seconds for a request, beside the time that a slow upload of the largest size takes
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, ARENA_MAX = -1, -2, -3, -8  # options of mallopt(3)
 ARENAS = 2
@@ -54,12 +58,17 @@ def serve(settings: ServiceSettings, listener: socket.socket) -> None:
         access_log=False,
         server_header=False,
         date_header=True,
-        proxy_headers=False,
+        proxy_headers=False,  # app.py believes trusted proxies only
+        http=LimitedProtocol,
+        ws="none",
         workers=settings.processes,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(settings.grace),
-        limit_concurrency=CONNECTIONS + settings.slots,
+        limit_concurrency=2 * (CONNECTIONS + settings.slots),  # connection_limits.py keeps below it
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
     )
+    raise_file_limit()
     for number in STOP:  # uvicorn raises the signal again after it has stopped: exit without a traceback
         signal.signal(number, lambda *_: sys.exit(0))
     if settings.processes == 1:
@@ -76,6 +85,7 @@ def make_app() -> FastAPI:
     sys.setswitchinterval(SWITCH)
     settings = read_settings(os.environ[VARIABLE])
     configure_logging(settings.log)
+    connection_limits.configure(choose_limits(settings))
     app = create_app(settings)
     if settings.processes > 1:
         threading.Thread(target=_follow_parent, args=(os.getppid(),), name="parent", daemon=True).start()
@@ -83,6 +93,27 @@ def make_app() -> FastAPI:
     for number in STOP:
         signal.signal(number, _notify_first(stopping, 2 * settings.grace, signal.getsignal(number)))
     return app
+
+
+def choose_limits(settings: ServiceSettings) -> ConnectionLimits:
+    return ConnectionLimits(
+        total=CONNECTIONS + settings.slots,
+        per_address=settings.connections,
+        per_loopback=max(PER_LOOPBACK, settings.connections),
+        trusted_proxies=settings.trusted_proxies,
+        request=MAX_REQUEST + settings.max_upload_bytes / MIN_SPEED,
+    )
+
+
+def raise_file_limit() -> None:
+    """Allow more open files than the usual 1,024: each connection takes one."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def listen(host: str, port: int) -> socket.socket:

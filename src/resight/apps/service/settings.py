@@ -15,6 +15,7 @@ VARIABLE = "RESIGHT_SERVICE"
 SECRETS = (VARIABLE, api_keys.VARIABLE)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MEGABYTE = 2**20
+PATHS = ("reports", "training", "tls_cert", "tls_key", "audit_log")
 
 
 def count_cores() -> int:
@@ -40,6 +41,11 @@ class ServiceSettings:
     timeout: float = 30.0  # seconds that a search may wait and run
     grace: float = 20.0  # seconds that running work may take after the signal to stop
     rate: float = 0.0  # requests per second and client; 0: no limit
+    connections: int = 64  # per process and address; loopback may have more
+    trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For header is believed
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    audit_log: Path | None = None
     allow_hosts: tuple[str, ...] = ()  # host names beside loopback, for a service without keys
     show_paths: bool = False
     reports: Path | None = None
@@ -75,15 +81,15 @@ def write_settings(settings: ServiceSettings) -> str:
 
 def read_settings(text: str) -> ServiceSettings:
     values: dict[str, Any] = json.loads(text)
-    lists = {name: tuple(values[name]) for name in ("allow_hosts", "cors")}
+    lists = {name: tuple(values[name]) for name in ("allow_hosts", "cors", "trusted_proxies")}
+    paths = {name: Path(values[name]) if values[name] else None for name in PATHS}
     return ServiceSettings(
         **{
             **values,
             **lists,
+            **paths,
             "collections": {name: Path(path) for name, path in values["collections"].items()},
-            "keys": tuple(Key(**key) for key in values["keys"]),
-            "reports": Path(values["reports"]) if values["reports"] else None,
-            "training": Path(values["training"]) if values["training"] else None,
+            "keys": tuple(Key(**{**key, "collections": tuple(key["collections"])}) for key in values["keys"]),
             "reviews": tuple(map(Path, values["reviews"])),
         }
     )

@@ -13,12 +13,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 
+from resight.apps.service.api_keys import CALLER
+from resight.apps.service.audit_log import AuditLog
 from resight.apps.service.decode_pool import DecodePool
-from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError
+from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError, not_found
 from resight.apps.service.executor import SearchExecutor, limit_threads, lower_priority
 from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.worker import JobWorker
 from resight.apps.service.metrics import Metrics, measure_memory
+from resight.apps.service.rate_limit import KeyGuard
 from resight.apps.service.registry import CollectionRegistry
 from resight.apps.service.settings import ServiceSettings
 from resight.apps.service.thumbnails import ThumbnailCache
@@ -42,6 +45,8 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.metrics = Metrics()
+        self.key_guard = KeyGuard(settings.keys)
+        self.audit = AuditLog(settings.audit_log)
         self.decode_pool = DecodePool(settings.workers, settings.max_pixels)
         self.executor = SearchExecutor(
             settings.workers, settings.slots, settings.timeout, settings.threads, settings.threads_alone
@@ -70,20 +75,23 @@ class Service:
 
     @property
     def collections(self) -> Mapping[str, Collection]:
-        """Those that can be searched, by name."""
-        return self.registry.ready
+        """Those that can be searched and that the caller may use, by name."""
+        return {name: collection for name, collection in self.registry.ready.items() if is_visible(name)}
 
     def list_faults(self) -> dict[str, list[str]]:
-        """Name of a collection → what is wrong with it; empty where all is well."""
+        """Name of a collection that the caller may use → what is wrong with it; empty where all is well."""
         faults = self.registry.list_faults()
         for name, intake in self.jobs.intakes.items():
             if intake.fault:
                 faults.setdefault(name, []).append(f"images cannot be added: {intake.fault}")
-        return faults
+        return {name: words for name, words in faults.items() if is_visible(name)}
 
     def find_collection(self, name: str | None) -> tuple[str, Collection]:
-        """The collection of this name, or the first where none is given; a 404 for an unknown name."""
-        chosen = name or self.settings.default
+        """The collection of this name, or the first that the caller may use; a 404 for an unknown name."""
+        visible = [one for one in self.settings.collections if is_visible(one)]
+        chosen = name or next(iter(visible), self.settings.default)
+        if chosen not in visible:
+            raise not_found("collection", chosen[:80], f"one of {', '.join(visible)}")
         return chosen, self.registry.find(chosen)
 
     def find_intake(self, name: str | None) -> Intake:
@@ -105,7 +113,7 @@ class Service:
     def count_quarantined(self) -> int | None:
         """Uploads in quarantine; None where a job database cannot be read."""
         try:
-            return sum(intake.quarantine.count() for intake in self.jobs.intakes.values())
+            return sum(intake.quarantine.count() for intake in self.find_intakes(None))
         except StorageError:
             return None
 
@@ -130,6 +138,12 @@ class Service:
     def _welcome(self, name: str, collection: Collection) -> None:
         if not self.settings.read_only:
             self.jobs.add_collection(name, collection)
+
+
+def is_visible(name: str) -> bool:
+    """Whether the sender of the current request may use a collection. Threads of the service see all of them."""
+    caller = CALLER.get()
+    return caller is None or not caller.collections or name in caller.collections
 
 
 class Refresher:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 from resight.apps.service.api_keys import make_key
@@ -7,13 +8,17 @@ from resight.apps.service.settings import ServiceSettings, read_settings, write_
 def test_settings_survive_the_way_through_an_environment_variable() -> None:
     settings = ServiceSettings(
         {"a": Path("/x/a.resight"), "b": Path("/x/b.resight")},
-        keys=(make_key("anna", "k" * 20, may_write=False),),
+        keys=(replace(make_key("anna", "k" * 20, may_write=False), collections=("a",), expires=9.0),),
         workers=3,
         reports=Path("/x/reports"),
         training=Path("/x/training"),
         reviews=(Path("/x/review"),),
         cors=("https://example.org",),
         allow_hosts=("photos",),
+        trusted_proxies=("10.0.0.0/8",),
+        tls_cert=Path("/x/cert.pem"),
+        tls_key=Path("/x/key.pem"),
+        audit_log=Path("/x/audit.jsonl"),
     )
     assert read_settings(write_settings(settings)) == settings
     assert "k" * 20 not in write_settings(settings)

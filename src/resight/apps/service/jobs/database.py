@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from resight.apps.service.error_responses import JournalError
 from resight.errors import StorageError
 from resight.files.sqlite import connect
 
@@ -62,10 +63,6 @@ COLUMNS = {  # of the present version; version 1 had neither a version number, n
     },
     "uploads": {"sha256", "version"},
 }
-
-
-class JournalError(StorageError):
-    """The job database cannot be used. Its `problem` names no path, so that clients may read it."""
 
 
 class JobDatabase:

@@ -4,10 +4,11 @@ from dataclasses import asdict
 from importlib import metadata
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse
 
 from resight.apps.service import schemas
+from resight.apps.service.auth import require_full_scope
 from resight.apps.service.serializers import AsciiJSONResponse
 from resight.apps.service.state import Service
 from resight.ray_cluster import parse_engine
@@ -38,7 +39,7 @@ def router(service: Service) -> APIRouter:
         }
         return AsciiJSONResponse(body, 503 if stopping else 200)
 
-    @routes.get("/metrics", response_class=PlainTextResponse)
+    @routes.get("/metrics", response_class=PlainTextResponse, dependencies=[Depends(require_full_scope)])
     async def read_metrics() -> PlainTextResponse:
         """Counts, times and gauges of all processes of the service."""
         cluster = read_cluster_status(service.settings.engine) or {}

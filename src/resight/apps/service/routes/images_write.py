@@ -71,7 +71,8 @@ def _make_write_routes(service: Service) -> APIRouter:
         ids = [id for id, one in zip(fields.ids, received, strict=False) if isinstance(one, ReceivedFile)]
         if not files:
             raise _reject_all(skipped)
-        job = await write(lambda: intake.add(files, ids, skipped))
+        with service.audit.record("add", intake.name, len(files)):
+            job = await write(lambda: intake.add(files, ids, skipped))
         service.jobs.wake()
         return {"job": job.serialize()}
 
@@ -90,7 +91,8 @@ def _make_write_routes(service: Service) -> APIRouter:
         files = [one for one in received if isinstance(one, ReceivedFile)]
         if len(files) < len(received):
             raise _reject_all([one for one in received if isinstance(one, Skipped)])
-        job = await write(lambda: intake.update(id, files[0] if files else None, attributes))
+        with service.audit.record("update", intake.name):
+            job = await write(lambda: intake.update(id, files[0] if files else None, attributes))
         service.jobs.wake()
         return {"job": job.serialize()}
 
@@ -98,7 +100,9 @@ def _make_write_routes(service: Service) -> APIRouter:
     async def delete_image(id: ImageId, collection: InCollection = None) -> dict[str, Any]:
         """Removes an image at once, stored or waiting. Of the files, only uploads are deleted."""
         intake = service.find_intake(collection)
-        removal = await write(lambda: intake.delete([id], PATIENCE))
+        with service.audit.record("delete", intake.name) as entry:
+            removal = await write(lambda: intake.delete([id], PATIENCE))
+            entry.images = removal.removed
         if not removal.removed:
             raise not_found("image", id[:80], "check the id")
         service.jobs.wake()
@@ -112,7 +116,9 @@ def _make_write_routes(service: Service) -> APIRouter:
     async def delete_images(body: DeleteBody) -> dict[str, Any]:
         """Removes many images at once; lists the ids that do not exist."""
         intake = service.find_intake(body.collection)
-        removal = await write(lambda: intake.delete(body.ids, PATIENCE))
+        with service.audit.record("delete", intake.name, len(body.ids)) as entry:
+            removal = await write(lambda: intake.delete(body.ids, PATIENCE))
+            entry.images = removal.removed
         service.jobs.wake()
         return {"removed": removal.removed, "missing": list(removal.missing)}
 
@@ -137,7 +143,8 @@ def _make_job_routes(service: Service) -> APIRouter:
     def cancel_job(job: JobId) -> dict[str, Any]:
         """Skips the images that are not stored yet; stored ones stay. A finished job is returned unchanged."""
         intake, found = _find_job(service, job)
-        return (intake.cancel(job) or found).serialize()
+        with service.audit.record("cancel", intake.name, found.total - found.done):
+            return (intake.cancel(job) or found).serialize()
 
     @routes.get("/{job}/events", response_class=StreamingResponse, responses=STREAM)
     async def follow_job(job: JobId, request: Request) -> StreamingResponse:
@@ -155,7 +162,7 @@ def _make_job_routes(service: Service) -> APIRouter:
 
 
 def _find_job(service: Service, job: str) -> tuple[Intake, Job]:
-    for intake in service.jobs.intakes.values():
+    for intake in service.find_intakes(None):
         if found := intake.store.find(job):
             return intake, found
     raise not_found("job", job[:80], "the service forgets jobs some time after they end")

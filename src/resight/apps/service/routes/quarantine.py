@@ -31,7 +31,9 @@ def router(service: Service) -> APIRouter:
     def retry_uploads(body: QuarantineBody) -> dict[str, Any]:
         """Adds uploads again, as part of their own jobs."""
         intake = service.find_intake(body.collection)
-        found = intake.quarantine.retry(body.keys)
+        with service.audit.record("retry", intake.name) as entry:
+            found = intake.quarantine.retry(body.keys)
+            entry.images = len(found)
         service.jobs.wake()
         return {"changed": len(found), "missing": [key for key in body.keys if key not in found]}
 
@@ -39,7 +41,9 @@ def router(service: Service) -> APIRouter:
     def discard_uploads(body: QuarantineBody) -> dict[str, Any]:
         """Deletes uploads for good."""
         intake = service.find_intake(body.collection)
-        found = intake.quarantine.discard(body.keys)
+        with service.audit.record("discard", intake.name) as entry:
+            found = intake.quarantine.discard(body.keys)
+            entry.images = len(found)
         intake.has_orphans.set()
         service.jobs.wake()
         return {"changed": len(found), "missing": [key for key in body.keys if key not in found]}

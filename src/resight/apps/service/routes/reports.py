@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
 from resight.apps.service import schemas
+from resight.apps.service.auth import require_full_scope
 from resight.apps.service.error_responses import not_found
 from resight.apps.service.serializers import AsciiJSONResponse, JsonObject
 from resight.apps.service.state import Service
@@ -25,7 +26,7 @@ POLICY = (
 
 
 def router(service: Service) -> APIRouter:
-    routes = APIRouter(tags=["reports"])
+    routes = APIRouter(tags=["reports"], dependencies=[Depends(require_full_scope)])
 
     @routes.get("/api/reports", response_model=list[schemas.Report])
     async def list_reports() -> AsciiJSONResponse:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from resight.apps.service import schemas
-from resight.apps.service.auth import require_write_access
+from resight.apps.service.auth import require_full_scope, require_write_access
 from resight.apps.service.error_responses import ApiError, not_found, require_content_type
 from resight.apps.service.schemas import UndoFields, VoteFields
 from resight.apps.service.serializers import AsciiJSONResponse, JsonObject, serialize_attributes, serialize_evidence
@@ -34,7 +34,7 @@ CSV = "text/csv"
 
 
 def router(service: Service) -> APIRouter:
-    routes = APIRouter(prefix="/api/reviews", tags=["reviews"])
+    routes = APIRouter(prefix="/api/reviews", tags=["reviews"], dependencies=[Depends(require_full_scope)])
     reviews = open_reviews(service)
 
     @routes.get("", response_model=list[schemas.ReviewInfo])
@@ -60,7 +60,8 @@ def router(service: Service) -> APIRouter:
         """Sending the same vote again is safe, for example after a lost answer."""
         one = _find(reviews, review)
         pair = one.find_pair(fields.pair)
-        one.review.vote(fields.reviewer, fields.pair, fields.verdict)
+        with service.audit.record("vote", review):
+            one.review.vote(fields.reviewer, fields.pair, fields.verdict)
         content = {
             "vote": {"pair": fields.pair, "verdict": fields.verdict},
             "machine": {"probability": pair.probability, "kind": pair.kind},
@@ -77,7 +78,9 @@ def router(service: Service) -> APIRouter:
         one = _find(reviews, review)
         if fields.pair is not None:
             one.find_pair(fields.pair)
-        return AsciiJSONResponse(_serialize_next(one, one.review.undo(fields.reviewer, fields.pair), fields.reviewer))
+        with service.audit.record("undo", review):
+            pair = one.review.undo(fields.reviewer, fields.pair)
+        return AsciiJSONResponse(_serialize_next(one, pair, fields.reviewer))
 
     @routes.get("/{review}/agreement", response_model=schemas.Agreement)
     def read_agreement(review: str) -> AsciiJSONResponse:

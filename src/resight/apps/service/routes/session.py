@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import Field
 
 from resight.apps.service import auth, schemas
-from resight.apps.service.api_keys import Caller, find_key
+from resight.apps.service.api_keys import Caller
 from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError, require_content_type
 from resight.apps.service.serializers import AsciiJSONResponse, JsonObject
 from resight.apps.service.state import Service
@@ -38,10 +38,11 @@ def router(service: Service) -> APIRouter:
         """Sets a cookie that stands for the key for twelve hours."""
         if not settings.keys:
             return AsciiJSONResponse(serialize_state(request.state.caller))
-        key = find_key(settings.keys, body.key)
+        address = auth.read_address(request)
+        key = service.key_guard.find(body.key, address)
         if key is None:
             raise ApiError(401, "Wrong key", fix=ASK_ADMINISTRATOR)
-        response = AsciiJSONResponse(serialize_state(Caller(key.name, key.may_write and not settings.read_only)))
+        response = AsciiJSONResponse(serialize_state(auth.make_caller(key, settings, address)))
         response.set_cookie(
             auth.COOKIE,
             auth.sign_session(key, settings.secret),

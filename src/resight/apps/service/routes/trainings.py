@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 
 from resight.apps.service import schemas
+from resight.apps.service.auth import require_full_scope
 from resight.apps.service.error_responses import not_found
 from resight.apps.service.serializers import AsciiJSONResponse, JsonObject
 from resight.apps.service.state import Service
@@ -21,7 +22,7 @@ MAX_POINTS = 1000  # per curve; longer ones are thinned
 
 
 def router(service: Service) -> APIRouter:
-    routes = APIRouter(tags=["trainings"])
+    routes = APIRouter(tags=["trainings"], dependencies=[Depends(require_full_scope)])
 
     @routes.get("/api/trainings", response_model=list[schemas.Training])
     async def list_trainings() -> AsciiJSONResponse:
