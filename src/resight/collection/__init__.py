@@ -8,6 +8,7 @@ first used, so that `resight index` loads no search and `resight search` loads n
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from resight.collection.answer import Answer
     from resight.collection.image_list import ImageList, Source
     from resight.collection.indexes import IndexCache
+    from resight.collection.moved_files import RelinkReport
     from resight.collection.view import View
     from resight.search.calibration import Calibration
     from resight.search.filters import Near
@@ -167,7 +169,7 @@ class Collection:
             tidy: Merge small files at the end; a cluster always does.
 
         Returns:
-            Counts of added, updated and unchanged images, and the files that were skipped.
+            Counts of added, updated, unchanged and moved images, and the files that were skipped.
 
         Raises:
             InputError: There are no images, or a source is none of these.
@@ -175,12 +177,16 @@ class Collection:
         """
         from resight.collection.add import add
         from resight.collection.image_list import list_images
+        from resight.collection.moved_files import follow
 
         with writer_lock(self.local_folder):
             lists = list_images(sources)
             if engine != LOCAL:
                 return self._add_on_cluster(lists, engine, progress)
-            return add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read)
+            self._written.refresh()
+            moved = sum(follow(self._written, images) for images in lists)
+            report = add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read)
+            return replace(report, moved=moved)
 
     def _add_on_cluster(self, lists: "Sequence[ImageList]", engine: str, progress: "Progress | None") -> "AddReport":
         from resight.collection import ray_add  # Ray is an extra
@@ -205,6 +211,48 @@ class Collection:
         """
         with writer_lock(self.local_folder):
             return self._written.remove([ids] if isinstance(ids, str) else ids)
+
+    def relink(self, source: "Source | ImageList", old: str | Path | None = None) -> "RelinkReport":
+        """Give images whose files were moved their new paths; ids stay, and nothing is encoded again.
+
+        Args:
+            source: Where the files are now. Without `old`, files with the same content are found among these.
+            old: The folder that `source` was before: the paths below it are changed, if the content is the same.
+
+        Returns:
+            How many images moved, and which are missing or have changed.
+        """
+        from resight.collection.image_list import ImageList
+        from resight.collection.moved_files import RelinkReport, find_moved, move, replace_prefix
+
+        with writer_lock(self.local_folder):
+            self._written.refresh()
+            if old is not None and isinstance(source, (str, Path)):
+                found = replace_prefix(self._written.snapshot(), Path(old), Path(source))
+            else:
+                images = source if isinstance(source, ImageList) else ImageList(source)
+                found = find_moved(self._written.snapshot(), images.refs)
+            move(self._written, found.paths)
+        return RelinkReport(len(found.paths), found.missing, found.changed)
+
+    def prune(self, *folders: str | Path, most: float = 0.5) -> tuple[str, ...]:
+        """Remove images whose files have vanished from folders.
+
+        Args:
+            *folders: Where the files were; each must exist and hold images, so that no unmounted disk empties it.
+            most: Refuse to remove more than this share of the images of these folders; 1: remove any.
+
+        Returns:
+            The ids that were removed.
+
+        Raises:
+            InputError: A folder is missing or empty, or too many of its files are gone.
+        """
+        from resight.collection.moved_files import prune
+
+        with writer_lock(self.local_folder):
+            self._written.refresh()
+            return prune(self._written, [Path(folder) for folder in folders], most)
 
     def tidy(self, keep: timedelta = KEEP) -> None:
         """Merge the small files that many additions leave, and the segments of indexes; searches go on meanwhile.

@@ -33,6 +33,7 @@ class AddReport:
         updated: Number of images whose file or attributes had changed.
         unchanged: Number of images that the collection held already.
         skipped: Files that could not be read, each with the reason.
+        moved: Number of images, among the unchanged, whose file was elsewhere before.
 
     Examples:
         >>> import resight
@@ -45,6 +46,7 @@ class AddReport:
     updated: int
     unchanged: int
     skipped: tuple[Skipped, ...]
+    moved: int = 0
 
 
 def add(

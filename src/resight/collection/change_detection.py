@@ -37,12 +37,12 @@ class ChangeDetector:
     def detect(self, refs: Iterable[ImageRef | Skipped], *, ids_are_given: bool) -> Iterator[ImageRef | Skipped]:
         """What is new or changed, and what cannot be an image; `ids_are_given` by the caller."""
         for batch in gather(refs, LOOKED_UP):
-            self._known.look_up(name for ref in batch if isinstance(ref, ImageRef) for name in _list_names(ref))
+            self._known.look_up(name for ref in batch if isinstance(ref, ImageRef) for name in list_names(ref))
             for ref in batch:
                 if isinstance(ref, Skipped):
                     yield ref
                     continue
-                self._before_naming(_list_names(ref))
+                self._before_naming(list_names(ref))
                 if self._is_unchanged(named := self._name(ref, ids_are_given)):
                     self._count_unchanged()
                 else:
@@ -54,7 +54,7 @@ class ChangeDetector:
         An id that the caller or a manifest has given stays: the file has moved, and the image is the same.
         """
         ref = _make_absolute(ref)
-        taken, longer = self._known.get(ref.id), _list_names(ref)[-1]
+        taken, longer = self._known.get(ref.id), list_names(ref)[-1]
         if is_given or taken is None or taken.path == ref.path or longer == ref.id:
             return ref
         taken = self._known.get(longer)
@@ -141,7 +141,7 @@ def _read_status(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _list_names(ref: ImageRef) -> list[str]:
+def list_names(ref: ImageRef) -> list[str]:
     """The id that an image has, and the longer one, with its folder, that it gets if the first is taken."""
     path = _make_absolute(ref).path.as_posix()
     if not path.endswith("/" + ref.id):

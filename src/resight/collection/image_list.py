@@ -5,10 +5,12 @@ ImageRefs. Out: an ImageList, which counts them and yields them as often as need
 serves progress, learning and adding. Memory stays bounded: a long list spills into a temporary file.
 """
 
+import dataclasses
 import json
+import os
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ class ImageList:
     def __init__(self, source: Source) -> None:
         is_path = isinstance(source, (str, Path))
         self.name = str(source) if is_path else ""
+        self._ids: Mapping[str, str] = {}
         self.not_images = 0  # files of a folder that are left out
         dataset = _load_set(self.name)
         self.ids_are_given = not is_path or dataset is not None  # by the caller or the data set
@@ -46,7 +49,17 @@ class ImageList:
         return len(self._items)
 
     def __iter__(self) -> Iterator[ImageRef | Skipped]:
-        return iter(self._items)
+        return map(self._rename, self._items) if self._ids else iter(self._items)
+
+    def keep_ids(self, ids: Mapping[str, str]) -> None:
+        """Use these ids, by absolute path, instead of those that come from the names of the files."""
+        self._ids = ids
+
+    def _rename(self, item: ImageRef | Skipped) -> ImageRef | Skipped:
+        if isinstance(item, Skipped):
+            return item
+        own = self._ids.get(str(item.path) if remote.is_remote(item.path) else os.path.abspath(item.path))  # noqa: PTH100
+        return item if own is None else dataclasses.replace(item, id=own)
 
     @property
     def refs(self) -> Iterator[ImageRef]:

@@ -31,9 +31,16 @@ def index(
         str,
         typer.Option("--engine", metavar="ENGINE", help="Where to encode: local, ray, ray://HOST:PORT or ray://auto."),
     ] = "local",
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Also remove images whose file has vanished from these folders.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Let --prune remove more than half of them.")] = False,
     json: Json = False,
 ) -> None:
-    """Add new and changed images to a collection. Run it again to continue after a stop."""
+    """Add new and changed images to a collection. Run it again to continue after a stop.
+
+    A file that was moved keeps its id and is not encoded again.
+    """
     from resight import recipe as recipes
     from resight.collection import DEFAULT, open_collection
     from resight.collection.fit.fit_codebook import open_learning
@@ -54,17 +61,22 @@ def index(
             else open_collection(into, cache=features)
         )
         report = collection.add(*lists, progress=bar, engine=engine)
+    removed = collection.prune(*sources, most=1.0 if yes else 0.5) if prune else ()
     others = sum(images.not_images for images in lists)
     if json:
         answer = {"collection": into, "images": len(collection), **terminal.plain(report), "not_images": others}
-        return terminal.print_json(answer)
+        return terminal.print_json({**answer, **({"removed": removed} if prune else {})})
     terminal.print_skipped(report.skipped)
     terminal.echo(
         f"{into}: {len(collection):,} images ({report.added:,} added, {report.updated:,} updated, "
         f"{report.unchanged:,} unchanged, {len(report.skipped):,} skipped)"
     )
+    if report.moved:
+        terminal.echo(f"{report.moved:,} of the unchanged images were moved: they keep their ids and have new paths")
     if others:
         terminal.echo(f"left out {others:,} files that are not images")
+    if prune:
+        terminal.echo(f"removed {len(removed):,} images whose files are gone")
     return None
 
 
@@ -82,6 +94,35 @@ def _check_engine(engine: str, cache: Path | None) -> None:
             fix="leave out one of them",
         )
     ray_cluster.connect(engine)
+
+
+def relink(
+    collection: Annotated[Path, typer.Argument(help="The collection.")],
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="[OLD] NEW", help="The folder that holds the files now; before it, the old one."),
+    ],
+    json: Json = False,
+) -> None:
+    """Give images whose files were moved their new paths, without encoding them again.
+
+    With OLD and NEW, the paths below OLD are changed. With NEW alone, files with the same content are found there.
+    """
+    from resight.collection import open_collection
+
+    if len(folders) > 2:
+        raise InputError(
+            "too many folders", expected="[OLD] NEW", actual=f"{len(folders)} folders", fix="leave some out"
+        )
+    opened = open_collection(collection, must_exist=True)
+    report = opened.relink(folders[-1], old=folders[0] if len(folders) == 2 else None)
+    if json:
+        return terminal.print_json({"collection": collection, **terminal.plain(report)})
+    terminal.echo(f"{collection}: {report.moved:,} images have new paths")
+    for ids, what in ((report.missing, "have no file"), (report.changed, "have other content now: index them again")):
+        if ids:
+            terminal.echo(f"{len(ids):,} images {what}: {', '.join(ids[:5])}{' …' if len(ids) > 5 else ''}")
+    return None
 
 
 def delete(
