@@ -147,6 +147,8 @@ def load_contents(folder: Path) -> Contents:
     """ValueError where the file is damaged, or from before there were checksums."""
     try:
         outer = json.loads((folder / FILE).read_bytes())
+        if "contents" not in outer:
+            raise ValueError("it is of an earlier format")
         if zlib.crc32(outer["contents"].encode()) != outer["checksum"]:
             raise ValueError(f"{FILE} has changed")
         table: dict[str, Any] = json.loads(outer["contents"])

@@ -10,7 +10,7 @@ each part. Tables of format 1 have none.
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,21 @@ def _choose(checks: NDArray[np.uint32] | None, part: str) -> NDArray[np.uint32] 
     return None if checks is None else checks[:, PARTS.index(part)]
 
 
+def find_damaged_rows(rows: Any, layout: Sequence[Layout]) -> set[int]:
+    """The numbers of the rows of an arrow table, with all its columns, whose checksums differ."""
+    damaged = set()
+    for number in range(len(rows)):
+        row, order = rows.slice(number, 1), np.zeros(1, np.intp)
+        try:
+            ids = tuple(image.id for image in decode_images(row, order))
+            for branch, own in enumerate(layout):
+                fields = [name for name in FIELDS if column(branch, name) in rows.schema.names]
+                decode_descriptors(row, order, ids, branch, own, fields)
+        except (CollectionError, ValueError, TypeError, KeyError):
+            damaged.add(number)
+    return damaged
+
+
 def report_damaged_rows(ids: Sequence[str]) -> CollectionError:
     return CollectionError(
         f"the collection is damaged: {len(ids)} {'image has' if len(ids) == 1 else 'images have'} changed on the disk",
@@ -205,6 +220,28 @@ def _encode_descriptors(branches: Sequence[Descriptors]) -> dict[str, Any]:
         values |= {column(branch, name): data for name, data in parts.items()}
         values[column(branch, "checks")] = sum_parts(len(descriptors), parts)
     return values
+
+
+def has_checks(schema: Any) -> bool:
+    return CHECK in schema.names
+
+
+def add_checks(layout: Sequence[Layout]) -> Callable[[Any], Any]:
+    """A function that computes the checksums of a record batch of format 1."""
+
+    def compute(batch: Any) -> Any:
+        columns: dict[str, list[Any]] = {CHECK: [_sum_image(row) for row in batch.select(IMAGE_COLUMNS).to_pylist()]}
+        for branch in range(len(layout)):
+            names = [name for name in ("count", *PARTS) if column(branch, name) in batch.schema.names]
+            rows = batch.select([column(branch, name) for name in names]).to_pylist()
+            columns[column(branch, "checks")] = [
+                sum_parts(row[column(branch, "count")], {name: row.get(column(branch, name)) for name in PARTS})
+                for row in rows
+            ]
+        whole = make_schema(layout)
+        return pa.RecordBatch.from_pydict(columns, schema=pa.schema([whole.field(name) for name in columns]))
+
+    return compute
 
 
 def sum_parts(count: int, parts: Mapping[str, bytes | None]) -> bytes:

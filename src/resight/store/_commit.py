@@ -5,7 +5,7 @@ them, and they are synced; Lance commits, and manifest and record are synced. A 
 before or the state after, and once `commit` has returned, the state after. Object stores do this by themselves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from resight.store._files import list_fragment_files, list_state_files, sync_sta
 from resight.store._history import TABLE, History
 from resight.store._snapshot import locate_table
 
+ROWS = 256  # that are read at once to compute columns
+
 
 class Committer:
     def __init__(self, folder: Path, history: History) -> None:
@@ -25,9 +27,9 @@ class Committer:
         self._history = history
         self._is_local = not is_remote(folder)
 
-    def create(self, empty: Any) -> Any:
-        """Make a table; `empty` is an arrow table with its schema."""
-        table = lance.write_dataset(empty, locate_table(self._folder))
+    def create(self, empty: Any, mode: str = "create") -> Any:
+        """Make a table, or with mode "overwrite" replace an empty one; `empty` is an arrow table with its schema."""
+        table = lance.write_dataset(empty, locate_table(self._folder), mode=mode)
         return self._settle(table, ())
 
     def append(self, fragments: Sequence[Any], version: int, ids: Sequence[str]) -> Any:
@@ -58,6 +60,23 @@ class Committer:
         self._sync(updated)
         operation = lance.LanceOperation.Delete(updated, gone, f"{len(rows)} rows")
         return self._commit(operation, table.version, ())
+
+    def replace(self, table: Any, gone: Sequence[int], fragments: Sequence[Any]) -> Any:
+        """Put new fragments in the place of others."""
+        self._sync(fragments)
+        operation = lance.LanceOperation.Update(removed_fragment_ids=list(gone), new_fragments=list(fragments))
+        return self._commit(operation, table.version, ())
+
+    def add_columns(self, table: Any, compute: Callable[[Any], Any]) -> Any:
+        """Add columns to every row; `compute` makes them from a batch with all present ones."""
+        merged = [fragment.merge_columns(compute, batch_size=ROWS) for fragment in table.get_fragments()]
+        fragments = [fragment for fragment, _ in merged]
+        self._sync(fragments)
+        return self._commit(lance.LanceOperation.Merge(fragments, merged[0][1]), table.version, ())
+
+    def record(self, table: Any) -> None:
+        """Record a state that has no record yet."""
+        self._settle(table, ())
 
     def compact(self, table: Any) -> Any:
         """Merge small files."""

@@ -61,11 +61,16 @@ class FileChecks:
         Files without a record, of a collection of format 1, are not checked.
         """
         new = {path: mark for path in paths if path in expected and (mark := self._mark(path)) not in self._checked}
-        whole = sum(expected[path].bytes for path in new) <= CHECKED_BYTES
-        damaged = {path: damage for path in new if (damage := self._find_damage(path, expected[path], whole))}
+        damaged = self.find_damaged(new, expected)
         if damaged:
             raise report_damage(self._table.parent, damaged)
         self._checked.update(new.values())
+
+    def find_damaged(self, paths: Iterable[str], expected: dict[str, FileSum], deep: bool = False) -> dict[str, str]:
+        """The damaged ones of these files, and what is wrong; `deep` reads large ones completely, too."""
+        chosen = list(paths)
+        whole = deep or sum(expected[path].bytes for path in chosen) <= CHECKED_BYTES
+        return {path: damage for path in chosen if (damage := self._find_damage(path, expected[path], whole))}
 
     def _mark(self, path: str) -> tuple[str, int, int]:
         try:

@@ -133,6 +133,13 @@ class History:
         named = tuple(id for id, _ in zip(ids, range(NAMED), strict=False))
         self._write(Commit(version, fingerprint(manifest, 16), written, images, named, manifest, files))
 
+    def describe(self, version: int, images: int, paths: Iterable[str]) -> bytes:
+        """A record of one state by itself, with the checksums of all its files, for a backup."""
+        manifest, known = read_manifest(self._table, version), self.files
+        files = {path: known.get(path) or sum_file(self._table / path) for path in paths}
+        written = datetime.now(UTC).isoformat(timespec="seconds")
+        return Commit(version, fingerprint(manifest, 16), written, images, (), manifest, files).to_json()
+
     def merge(self) -> None:
         """Merge all records into the newest, without the files that are gone."""
         newest = self.newest
