@@ -15,7 +15,7 @@ from lance.optimize import Compaction
 from resight.files.durable import sync_files
 from resight.files.remote import is_remote
 from resight.store._files import list_fragment_files, list_state_files, sync_state
-from resight.store._history import TABLE, History
+from resight.store._history import TABLE, History, name_manifest
 from resight.store._snapshot import locate_table
 
 ROWS = 256  # that are read at once to compute columns
@@ -35,15 +35,15 @@ class Committer:
     def append(self, fragments: Sequence[Any], version: int, ids: Sequence[str]) -> Any:
         """Add fragments that Lance has written; returns the dataset of the new version."""
         self._sync(fragments)
-        return self._commit(lance.LanceOperation.Append(list(fragments)), version, ids)
+        return self._commit(lance.LanceOperation.Append(list(fragments)), version, ids, fragments)
 
     def merge(self, table: Any, rows: Any, ids: Sequence[str]) -> Any:
         """Replace the rows with the same ids, and add the others."""
         merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
         transaction, _ = merge.execute_uncommitted(rows)
-        operation = transaction.operation
-        self._sync([*operation.new_fragments, *operation.updated_fragments])
-        return self._commit(transaction, table.version, ids)
+        changed = [*transaction.operation.new_fragments, *transaction.operation.updated_fragments]
+        self._sync(changed)
+        return self._commit(transaction, table.version, ids, changed)
 
     def delete(self, table: Any, rows: Sequence[int]) -> Any:
         """Remove rows by their row ids, in one commit."""
@@ -59,20 +59,20 @@ class Committer:
                 updated.append(left)
         self._sync(updated)
         operation = lance.LanceOperation.Delete(updated, gone, f"{len(rows)} rows")
-        return self._commit(operation, table.version, ())
+        return self._commit(operation, table.version, (), updated)
 
     def replace(self, table: Any, gone: Sequence[int], fragments: Sequence[Any]) -> Any:
         """Put new fragments in the place of others."""
         self._sync(fragments)
         operation = lance.LanceOperation.Update(removed_fragment_ids=list(gone), new_fragments=list(fragments))
-        return self._commit(operation, table.version, ())
+        return self._commit(operation, table.version, (), fragments)
 
     def add_columns(self, table: Any, compute: Callable[[Any], Any]) -> Any:
         """Add columns to every row; `compute` makes them from a batch with all present ones."""
         merged = [fragment.merge_columns(compute, batch_size=ROWS) for fragment in table.get_fragments()]
         fragments = [fragment for fragment, _ in merged]
         self._sync(fragments)
-        return self._commit(lance.LanceOperation.Merge(fragments, merged[0][1]), table.version, ())
+        return self._commit(lance.LanceOperation.Merge(fragments, merged[0][1]), table.version, (), fragments)
 
     def record(self, table: Any) -> None:
         """Record a state that has no record yet."""
@@ -87,17 +87,18 @@ class Committer:
         Compaction.commit(table, rewrites)
         return self._settle(table, ())
 
-    def _commit(self, operation: Any, version: int, ids: Iterable[str]) -> Any:
+    def _commit(self, operation: Any, version: int, ids: Iterable[str], changed: Iterable[Any]) -> Any:
         table = lance.LanceDataset.commit(locate_table(self._folder), operation, read_version=version)
-        return self._settle(table, ids)
+        return self._settle(table, ids, list_fragment_files(changed))
 
     def _sync(self, fragments: Iterable[Any]) -> None:
         if self._is_local:
             sync_files(self._folder / TABLE / path for path in list_fragment_files(fragments))
 
-    def _settle(self, table: Any, ids: Iterable[str]) -> Any:
-        """Sync a commit and record it: only then it counts."""
+    def _settle(self, table: Any, ids: Iterable[str], paths: Iterable[str] | None = None) -> Any:
+        """Sync a commit and record it: only then it counts. `paths` are its new files; None: any of the state's."""
         if self._is_local:
             sync_state(self._folder, table.version)
-            self._history.record(table.version, table.count_rows(), ids, list_state_files(table))
+            new = list_state_files(table) if paths is None else [name_manifest(table.version), *paths]
+            self._history.record(table.version, table.count_rows(), ids, new)
         return table

@@ -26,13 +26,12 @@ DATA, DELETIONS = "data", "_deletions"
 def list_fragment_files(fragments: Iterable[Any]) -> Iterator[str]:
     """Paths below the table of the data and deletion files of Lance's FragmentMetadata."""
     for fragment in fragments:
-        table = fragment.to_json()
-        table = json.loads(table) if isinstance(table, str) else table
-        yield from (f"{DATA}/{file['path']}" for file in table["files"])
-        deleted = table["deletion_file"]
-        if deleted:
+        yield from (f"{DATA}/{file.path}" for file in fragment.files)
+        if fragment.deletion_file is not None:
+            table = fragment.to_json()
+            deleted = (json.loads(table) if isinstance(table, str) else table)["deletion_file"]
             suffix = SUFFIXES[deleted["file_type"]]
-            yield f"{DELETIONS}/{table['id']}-{deleted['read_version']}-{deleted['id']}.{suffix}"
+            yield f"{DELETIONS}/{fragment.id}-{deleted['read_version']}-{deleted['id']}.{suffix}"
 
 
 def list_state_files(table: Any) -> list[str]:

@@ -13,6 +13,7 @@ Compaction merges the records of the past into the newest one. A remote table ha
 
 import base64
 import json
+import os
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from resight.files.fingerprint import fingerprint
 FOLDER = "commits"
 TABLE = "images.lance"
 VERSIONS = "_versions"
+MANIFEST = ".manifest"
 NEWEST = 2**64 - 1  # a manifest is named after NEWEST - version, so that the newest comes first
 NAMED = 1000  # ids that a record lists
 EARLIER = 1000  # commits that a merged record remembers
@@ -89,7 +91,7 @@ class History:
 
     def refresh(self) -> None:
         """Read records that are new, and forget those that were merged."""
-        names = sorted(path.name for path in self._folder.glob("*.json")) if self._folder.is_dir() else []
+        names = sorted(name for name in _list(self._folder) if name.endswith(".json"))
         known = {name: commit for name, commit in self._commits.items() if name in names and name != names[-1]}
         self.damaged = set()
         for name in names:
@@ -125,7 +127,7 @@ class History:
         return {path: found for commit in self._commits.values() for path, found in commit.files.items()}
 
     def record(self, version: int, images: int, ids: Iterable[str], paths: Iterable[str]) -> None:
-        """Record a commit whose files are synced. `paths` are the files of the new state, below the table."""
+        """Record a commit whose files are synced. `paths`, below the table, hold all that are new with it."""
         known = self.files
         manifest = read_manifest(self._table, version)
         files = {path: sum_file(self._table / path) for path in paths if path not in known}
@@ -178,13 +180,21 @@ def name_record(version: int) -> str:
 
 def name_manifest(version: int) -> str:
     """The path of a version's manifest below the table."""
-    return f"{VERSIONS}/{NEWEST - version}.manifest"
+    return f"{VERSIONS}/{NEWEST - version}{MANIFEST}"
 
 
 def list_versions(table: Path) -> list[int]:
     """The versions of a table that have a manifest, whole or not, the newest first."""
-    names = [path.stem for path in (table / VERSIONS).glob("*.manifest")]
+    names = [name.removesuffix(MANIFEST) for name in _list(table / VERSIONS) if name.endswith(MANIFEST)]
     return sorted((NEWEST - int(name) for name in names if name.isdecimal() and int(name) <= NEWEST), reverse=True)
+
+
+def _list(folder: Path) -> list[str]:
+    """Names in a folder, which may be missing; there can be thousands, so they are not made into paths."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except FileNotFoundError:
+        return []
 
 
 def read_manifest(table: Path, version: int) -> bytes:

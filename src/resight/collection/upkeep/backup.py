@@ -26,7 +26,7 @@ from resight.files.durable import sync_file, sync_folder, sync_tree, write_durab
 from resight.files.fingerprint import fingerprint_file
 from resight.files.inside import resolve_inside
 from resight.files.remote import is_remote
-from resight.store import upkeep
+from resight.store import _upkeep
 
 LIST = "backup.json"
 RECORD = "commits/{version:012d}.json"
@@ -126,7 +126,7 @@ def _copy_state(collection: Path, target: Path) -> None:
     held = target / ".held"
     try:
         for attempt in range(3):
-            paths, record, version = upkeep.list_files(collection)
+            paths, record, version = _upkeep.list_files(collection)
             try:
                 for name in paths:  # links keep the files, whatever a compaction removes
                     _hold(collection / name, held / name)

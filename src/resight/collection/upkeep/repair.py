@@ -16,8 +16,8 @@ from resight.collection.upkeep.verify import Verification, verify, verify_rows
 from resight.errors import CollectionError
 from resight.files.lock import writer_lock
 from resight.files.remote import is_remote
+from resight.store import _upkeep
 from resight.store import build as build_store
-from resight.store import upkeep
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def repair(folder: Path) -> RepairReport:
     with writer_lock(folder):
         done = _repair_metadata(folder)
         known, removed = _repair_indexes(folder)
-        repaired = upkeep.repair(folder)
+        repaired = _upkeep.repair(folder)
         found = metadata.read(folder)
         store = build_store(found.recipe.store.name, folder=folder, **found.recipe.store.settings)
         damaged = [id for fault in verify_rows(store) for id in fault.images]

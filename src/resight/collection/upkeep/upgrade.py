@@ -10,7 +10,7 @@ from resight.collection import metadata
 from resight.errors import CollectionError
 from resight.files.lock import writer_lock
 from resight.files.remote import is_remote
-from resight.store import upkeep
+from resight.store import _upkeep
 
 
 def upgrade(folder: Path) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def upgrade(folder: Path) -> tuple[int, int]:
     if before == metadata.FORMAT:
         return before, before
     with writer_lock(folder):
-        upkeep.upgrade(folder)
+        _upkeep.upgrade(folder)
         table = metadata.read_table(folder, metadata.FILE)
         metadata.write_table(folder, {**table, "format": metadata.FORMAT})
     return before, metadata.FORMAT

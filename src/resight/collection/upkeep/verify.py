@@ -18,7 +18,7 @@ from resight.errors import CollectionError, InputError, ResightError
 from resight.files.fingerprint import FULL, fingerprint_file
 from resight.files.remote import is_remote, to_url
 from resight.search import calibration as calibrations
-from resight.store import Reader, upkeep
+from resight.store import Reader, _upkeep
 from resight.store import build as build_store
 
 TABLE = "images.lance"
@@ -83,7 +83,7 @@ def verify(folder: Path, deep: bool = False) -> Verification:
 
 def _verify_store(folder: Path, deep: bool) -> tuple[list[Fault], int]:
     try:
-        faults, unchecked = upkeep.find_faults(folder, deep)
+        faults, unchecked = _upkeep.find_faults(folder, deep)
     except ResightError as error:
         return [Fault(TABLE, _tell(error), REPAIR)], 0
     return [Fault(one.path, one.problem, LOST if one.ids else REPAIR, one.ids) for one in faults], unchecked
