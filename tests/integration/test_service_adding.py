@@ -375,7 +375,7 @@ def find_adder(folder: Path) -> int:
     end = time.monotonic() + WAIT
     while time.monotonic() < end:
         with contextlib.suppress(OSError, ValueError):
-            return int(json.loads((folder / "uploads" / "writer.lock").read_text())["pid"])
+            return int(json.loads((folder / "uploads" / "worker" / "writer.lock").read_text())["pid"])
         time.sleep(0.001)
     raise AssertionError("nobody adds")
 

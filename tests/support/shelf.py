@@ -1,13 +1,13 @@
 """A collection without descriptors for tests of the service's jobs, which fails on demand; and what is sent to it."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.models import Job, ReceivedFile
-from resight.collection.add import AddReport
+from resight.collection.add import AddReport, EncodedImages
 from resight.files.lock import writer_lock
 from resight.store import ImageRecord
 from resight.types import ImageRef, Skipped
@@ -22,9 +22,15 @@ class Shelf:
         self.version = 1
         self.portions: list[list[str]] = []
         self.faults: list[Exception] = []
+        self.when_encoding: Callable[[], None] = lambda: None
         self.unbearable = b""  # content that the encoder breaks on
 
-    def add(self, refs: Sequence[ImageRef], *, tidy: bool = False) -> AddReport:
+    def encode_images(self, refs: Sequence[ImageRef]) -> EncodedImages:
+        self.when_encoding()
+        return EncodedImages({}, {ref.id: () for ref in refs})
+
+    def add(self, refs: Sequence[ImageRef], *, tidy: bool = False, encoded: EncodedImages | None = None) -> AddReport:
+        assert encoded is not None or len(refs) == 1, "the collection would be locked while images are encoded"
         assert not tidy, "a portion would wait for the whole collection to be written anew"
         with writer_lock(self.path):
             if self.faults:

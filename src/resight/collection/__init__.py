@@ -31,7 +31,7 @@ from resight.store import KEEP, ImageRecord, Layout, Store
 from resight.types import Box, Descriptors, Hit, ImageRef, Picture, Query, Recipe
 
 if TYPE_CHECKING:
-    from resight.collection.add import AddReport, Progress, ReadImage
+    from resight.collection.add import AddReport, EncodedImages, Progress, ReadImage
     from resight.collection.answer import Answer
     from resight.collection.image_list import ImageList, Source
     from resight.collection.indexes import IndexCache
@@ -159,6 +159,7 @@ class Collection:
         progress: "Progress | None" = None,
         engine: str = LOCAL,
         tidy: bool = True,
+        encoded: "EncodedImages | None" = None,
     ) -> "AddReport":
         """Add new and changed images. If it is interrupted, add them again: it continues where it stopped.
 
@@ -167,6 +168,7 @@ class Collection:
             progress: Called with the number of images done and in all.
             engine: Where images are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto".
             tidy: Merge small files at the end; a cluster always does.
+            encoded: Images that `encode_images` has encoded already.
 
         Returns:
             Counts of added, updated, unchanged and moved images, and the files that were skipped.
@@ -185,8 +187,21 @@ class Collection:
                 return self._add_on_cluster(lists, engine, progress)
             self._written.refresh()
             moved = sum(follow(self._written, images) for images in lists)
-            report = add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read)
+            report = add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read, encoded)
             return replace(report, moved=moved)
+
+    def encode_images(self, refs: Sequence[ImageRef]) -> "EncodedImages":
+        """Read and encode images without locking the collection, for `add`.
+
+        Args:
+            refs: The images; their ids are unique.
+
+        Returns:
+            Their rows, and the files that cannot be read.
+        """
+        from resight.collection.add import encode_images
+
+        return encode_images(refs, self._encoding.encoder, self._encoding.read)
 
     def _add_on_cluster(self, lists: "Sequence[ImageList]", engine: str, progress: "Progress | None") -> "AddReport":
         from resight.collection import ray_add  # Ray is an extra

@@ -5,7 +5,8 @@ the same command, run again, goes on where the first one stopped. The report lis
 the reason; they do not stop the others.
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resight.boxes import clip
@@ -13,7 +14,7 @@ from resight.collection.change_detection import ChangeDetector, KnownImages, lis
 from resight.collection.image_list import ImageList
 from resight.data import image_files
 from resight.encode.encoder import Encoder, encode_stored
-from resight.encode.extract import Encoded, extract
+from resight.encode.extract import Encoded, Rows, encode_ahead, extract
 from resight.errors import BoxError, ImageError
 from resight.files import remote
 from resight.store import ImageRecord, Record, Store
@@ -49,6 +50,36 @@ class AddReport:
     moved: int = 0
 
 
+@dataclass(frozen=True)
+class EncodedImages:
+    """Images that were read and encoded before they are added, by id: adding them locks the collection briefly."""
+
+    pictures: Mapping[str, Picture | Skipped]
+    rows: Mapping[str, Rows]
+
+    def read(self, ref: ImageRef | Skipped) -> Picture | Skipped | None:
+        return self.pictures.get(ref.id) if isinstance(ref, ImageRef) else None
+
+    def encode(self, pictures: Sequence[Picture], encoder: Encoder) -> Sequence[Rows]:
+        unknown = [one for one in pictures if one.ref.id not in self.rows]
+        rows = iter(encode_stored(unknown, encoder) if unknown else ())
+        return [self.rows[one.ref.id] if one.ref.id in self.rows else next(rows) for one in pictures]
+
+
+def encode_images(refs: Sequence[ImageRef], encoder: Encoder, read: ReadImage = image_files.read) -> EncodedImages:
+    """Read and encode images. Their ids are unique."""
+
+    def encode(pictures: Sequence[Picture]) -> Sequence[Rows]:
+        return encode_stored(pictures, encoder)
+
+    encoded = encode_ahead(
+        refs, lambda ref: read_picture(ref, encoder, read), encode, encoder.batch, os.cpu_count() or 1
+    )
+    done = list(zip(refs, encoded, strict=True))
+    pictures = {ref.id: one if isinstance(one, Skipped) else one[0] for ref, one in done}
+    return EncodedImages(pictures, {ref.id: one[1] for ref, one in done if not isinstance(one, Skipped)})
+
+
 def add(
     lists: Sequence[ImageList],
     encoder: Encoder,
@@ -56,11 +87,13 @@ def add(
     progress: Progress | None = None,
     tidy: bool = True,
     read: ReadImage = image_files.read,
+    encoded: EncodedImages | None = None,
 ) -> AddReport:
     """Bring the collection up to date with the images. The caller holds the writer lock.
 
-    With `tidy`, the store merges many small files at the end.
+    With `tidy`, the store merges many small files at the end. Images in `encoded` are not read and encoded again.
     """
+    ahead = encoded or EncodedImages({}, {})
     store.refresh()
     known = KnownImages(store.snapshot())
     tally = Tally(known, progress, sum(map(len, lists)))
@@ -77,8 +110,8 @@ def add(
     for images in lists:
         extract(
             detector.detect(images, ids_are_given=images.ids_are_given),
-            lambda ref: read_picture(ref, encoder, read),
-            lambda pictures: encode_stored(pictures, encoder),
+            lambda ref: ahead.read(ref) or read_picture(ref, encoder, read),
+            lambda pictures: ahead.encode(pictures, encoder),
             write,
             tally.count_skipped,
             batch=min(max(SMALLEST_BATCH, len(store) // 32), LARGEST_BATCH),

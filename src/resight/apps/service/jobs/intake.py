@@ -92,8 +92,9 @@ class Intake:
             stored = {record.id: record.sha256 for record in map(view.find, wanted) if record is not None}
             if stored:
                 retry_while_busy(lambda: self.collection.delete(sorted(stored)), end - time.monotonic())
-                self._prepare()
             dropped = self._drop(wanted, stored)
+        if stored:
+            self._prepare()
         gone = stored.keys() | dropped
         if gone:
             self.writes += 1

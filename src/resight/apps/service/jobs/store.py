@@ -3,7 +3,7 @@
 `JobStore` is the clients' side: pending images in, jobs out. A job is `receiving` while its files are written (so that
 no process removes them), `waiting` once it is accepted, `running` from its first batch on, and then over. Of two
 pending images with one id the later one counts, whichever is added first. `JobQueue` is the worker's side: items out,
-results in. A process that calls `claim` holds the write lock (write_lock.py) until `finish` or `release`, so that a
+results in. A process that calls `claim` has the turn (write_lock.py) until `finish` or `release`, so that a
 claim needs neither owner nor expiry: another process simply claims the items of one that died.
 """
 
@@ -25,7 +25,7 @@ from resight.apps.service.jobs.upload_ledger import UploadLedger, discard, recor
 from resight.types import Skipped
 
 OPEN = "state IN ('waiting', 'running')"
-IN_OPEN_JOB = f"job IN (SELECT id FROM jobs WHERE {OPEN})"
+IN_OPEN_JOB = f"job IN (SELECT id FROM jobs WHERE {OPEN})"  # nosec B608  # constant text, values are bound
 RECEIVING_TIMEOUT = 600.0  # seconds after which a job whose files never all arrived is forgotten
 RETRY = 10.0  # seconds
 SUSPICIOUS, MAX_ATTEMPTS = 2, 5  # interrupted attempts, after which an image is tried alone, and then quarantined
@@ -93,9 +93,9 @@ class JobStore:
     def accept(self, job: str) -> Job:
         """Accept a job whose files are stored: from now on the service will carry it out."""
         with self._database.transaction() as table:
-            replaced = f"state = 'waiting' AND {IN_OPEN_JOB} AND id IN (SELECT id FROM items WHERE job = ?)"
+            replaced = f"state = 'waiting' AND {IN_OPEN_JOB} AND id IN (SELECT id FROM items WHERE job = ?)"  # nosec B608  # constant text, values are bound
             discard(table, replaced, (job,))
-            table.execute(f"UPDATE items SET state = 'skipped', reason = ? WHERE {replaced}", (REPLACED, job))
+            table.execute(f"UPDATE items SET state = 'skipped', reason = ? WHERE {replaced}", (REPLACED, job))  # nosec B608  # constant text, values are bound
             table.execute("UPDATE jobs SET state = 'waiting' WHERE id = ? AND state = 'receiving'", (job,))
             UploadLedger(table).reclaim(job)
             finish_jobs(table)
@@ -111,9 +111,9 @@ class JobStore:
         with self._database.transaction() as table:
             waiting = f"job = ? AND state = 'waiting' AND {IN_OPEN_JOB}"
             discard(table, waiting, (job,))
-            table.execute(f"UPDATE items SET state = 'cancelled' WHERE {waiting}", (job,))
+            table.execute(f"UPDATE items SET state = 'cancelled' WHERE {waiting}", (job,))  # nosec B608  # constant text, values are bound
             table.execute(
-                f"UPDATE jobs SET state = 'cancelled', error = NULL, finished = ? WHERE id = ? AND {OPEN}",
+                f"UPDATE jobs SET state = 'cancelled', error = NULL, finished = ? WHERE id = ? AND {OPEN}",  # nosec B608  # constant text, values are bound
                 (time.time(), job),
             )
         return self.find(job)
@@ -128,7 +128,7 @@ class JobStore:
             for id in waiting:
                 dropped = f"id = ? AND state = 'waiting' AND {IN_OPEN_JOB}"
                 discard(table, dropped, (id,))
-                table.execute(f"UPDATE items SET state = 'skipped', reason = ? WHERE {dropped}", (DELETED, id))
+                table.execute(f"UPDATE items SET state = 'skipped', reason = ? WHERE {dropped}", (DELETED, id))  # nosec B608  # constant text, values are bound
             table.executemany(
                 "UPDATE items SET version = NULL WHERE id = ? AND version IS NOT NULL", [(id,) for id in ids]
             )
@@ -146,13 +146,14 @@ class JobStore:
 
         The collection has gone back: it was restored from a backup, or lost its newest state.
         """
-        lost = f"version > ? AND id NOT IN (SELECT id FROM items WHERE state = 'waiting' AND {IN_OPEN_JOB})"
+        lost = f"version > ? AND id NOT IN (SELECT id FROM items WHERE state = 'waiting' AND {IN_OPEN_JOB})"  # nosec B608  # constant text, values are bound
         with self._database.transaction() as table:
             jobs = [
-                (REVERTED, *row) for row in table.execute(f"SELECT DISTINCT job FROM items WHERE {lost}", (version,))
+                (REVERTED, *row)
+                for row in table.execute(f"SELECT DISTINCT job FROM items WHERE {lost}", (version,))  # nosec B608  # constant text, values are bound
             ]
             count = table.execute(
-                f"UPDATE items SET state = 'waiting', reason = '', attempts = 0, version = NULL WHERE {lost}",
+                f"UPDATE items SET state = 'waiting', reason = '', attempts = 0, version = NULL WHERE {lost}",  # nosec B608  # constant text, values are bound
                 (version,),
             ).rowcount
             table.execute("UPDATE items SET version = NULL WHERE version > ?", (version,))
@@ -188,7 +189,7 @@ class JobStore:
 
     def _check_limits(self, table: Connection, images: Sequence[PendingImage]) -> None:
         limits = self._limits
-        jobs = table.execute(f"SELECT count(*) FROM jobs WHERE {OPEN} OR state = 'receiving'").fetchone()[0]
+        jobs = table.execute(f"SELECT count(*) FROM jobs WHERE {OPEN} OR state = 'receiving'").fetchone()[0]  # nosec B608  # constant text, values are bound
         items, size = table.execute(
             "SELECT count(*), coalesce(sum(bytes), 0) FROM items WHERE state = 'waiting'"
         ).fetchone()
@@ -212,13 +213,13 @@ class JobQueue:
 
     def has_work(self) -> bool:
         with self._database.reading() as table:
-            return table.execute(f"SELECT 1 FROM jobs WHERE {OPEN} LIMIT 1").fetchone() is not None
+            return table.execute(f"SELECT 1 FROM jobs WHERE {OPEN} LIMIT 1").fetchone() is not None  # nosec B608  # constant text, values are bound
 
     def claim(self, limit: int) -> list[Item]:
         """The next items to add, all of one job; the jobs alternate."""
         with self._database.transaction() as table:
             _give_up(table)
-            chosen = table.execute(f"SELECT id FROM jobs WHERE {OPEN} ORDER BY served, number LIMIT 1").fetchone()
+            chosen = table.execute(f"SELECT id FROM jobs WHERE {OPEN} ORDER BY served, number LIMIT 1").fetchone()  # nosec B608  # constant text, values are bound
             if chosen is None:
                 return []
             rows = table.execute(
@@ -231,23 +232,29 @@ class JobQueue:
             _count_attempt(table, items, 1)
         return items
 
+    def keep_waiting(self, items: Sequence[Item]) -> list[Item]:
+        """The items that are still to be added."""
+        with self._database.reading() as table:
+            query = "SELECT state FROM items WHERE job = ? AND number = ?"
+            return [item for item in items if table.execute(query, (item.job, item.number)).fetchone()[0] == "waiting"]
+
     def release(self, items: Sequence[Item], error: str | None = None) -> None:
         """Return items that could not be started, without counting an attempt; `error` is the reason."""
         with self._database.transaction() as table:
             _count_attempt(table, items, -1)
-            table.execute(f"UPDATE jobs SET error = ? WHERE id = ? AND {OPEN}", (error, items[0].job))
+            table.execute(f"UPDATE jobs SET error = ? WHERE id = ? AND {OPEN}", (error, items[0].job))  # nosec B608  # constant text, values are bound
 
     def finish(self, results: Sequence[ItemResult], version: int) -> None:
         """Record the outcome of items, after the collection has stored them durably in this version."""
         with self._database.transaction() as table:
             for one in results:
                 key = (one.item.job, one.item.number)
-                table.execute(
-                    "UPDATE items SET state = ?, reason = ? WHERE job = ? AND number = ?",
+                changed = table.execute(
+                    "UPDATE items SET state = ?, reason = ? WHERE job = ? AND number = ? AND state != 'skipped'",
                     (one.outcome, one.reason, *key),
-                )
-                table.execute(f"UPDATE jobs SET error = NULL WHERE id = ? AND {OPEN}", key[:1])
-                if one.outcome in STORED:
+                ).rowcount  # skipped: it was deleted again since it was stored
+                table.execute(f"UPDATE jobs SET error = NULL WHERE id = ? AND {OPEN}", key[:1])  # nosec B608  # constant text, values are bound
+                if one.outcome in STORED and changed:
                     record_stored(table, one.item, version)
             finish_jobs(table)
 
@@ -255,12 +262,12 @@ class JobQueue:
         """End a job that cannot succeed now; its uploads go to the quarantine."""
         with self._database.transaction() as table:
             table.execute(
-                "UPDATE items SET state = 'quarantined', reason = ?"
+                "UPDATE items SET state = 'quarantined', reason = ?"  # nosec B608  # constant text, values are bound
                 f" WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
                 (error, job),
             )
             table.execute(
-                f"UPDATE jobs SET state = 'failed', error = ?, finished = ? WHERE id = ? AND {OPEN}",
+                f"UPDATE jobs SET state = 'failed', error = ?, finished = ? WHERE id = ? AND {OPEN}",  # nosec B608  # constant text, values are bound
                 (error, time.time(), job),
             )
 
@@ -319,7 +326,8 @@ def find_pending(table: Connection, id: str, *, accepted: bool = False) -> Pendi
     """The pending image of an id, of any job or of `accepted` ones only."""
     among = f"AND {IN_OPEN_JOB}" if accepted else ""
     row = table.execute(
-        f"SELECT * FROM items WHERE id = ? AND state = 'waiting' {among} ORDER BY rowid DESC LIMIT 1", (id,)
+        f"SELECT * FROM items WHERE id = ? AND state = 'waiting' {among} ORDER BY rowid DESC LIMIT 1",
+        (id,),  # nosec B608  # constant text, values are bound
     ).fetchone()
     return None if row is None else read_image(row)
 
@@ -327,7 +335,7 @@ def find_pending(table: Connection, id: str, *, accepted: bool = False) -> Pendi
 def finish_jobs(table: Connection) -> None:
     """Mark jobs without waiting items as done."""
     table.execute(
-        f"UPDATE jobs SET state = 'done', error = NULL, finished = ? WHERE {OPEN}"
+        f"UPDATE jobs SET state = 'done', error = NULL, finished = ? WHERE {OPEN}"  # nosec B608  # constant text, values are bound
         " AND NOT EXISTS (SELECT 1 FROM items WHERE items.job = jobs.id AND items.state = 'waiting')",
         (time.time(),),
     )
@@ -343,19 +351,19 @@ def _read(table: Connection, job: str, collection: str) -> Job:
 
 
 def _is_waiting(table: Connection, id: str) -> bool:
-    query = f"SELECT 1 FROM items WHERE id = ? AND state = 'waiting' AND {IN_OPEN_JOB}"
+    query = f"SELECT 1 FROM items WHERE id = ? AND state = 'waiting' AND {IN_OPEN_JOB}"  # nosec B608  # constant text, values are bound
     return table.execute(query, (id,)).fetchone() is not None
 
 
 def _forget(table: Connection, condition: str, values: tuple[object, ...]) -> None:
-    discard(table, f"state = 'waiting' AND job IN (SELECT id FROM jobs WHERE {condition})", values)
-    table.execute(f"DELETE FROM items WHERE job IN (SELECT id FROM jobs WHERE {condition})", values)
-    table.execute(f"DELETE FROM jobs WHERE {condition}", values)
+    discard(table, f"state = 'waiting' AND job IN (SELECT id FROM jobs WHERE {condition})", values)  # nosec B608  # constant text, values are bound
+    table.execute(f"DELETE FROM items WHERE job IN (SELECT id FROM jobs WHERE {condition})", values)  # nosec B608  # constant text, values are bound
+    table.execute(f"DELETE FROM jobs WHERE {condition}", values)  # nosec B608  # constant text, values are bound
 
 
 def _give_up(table: Connection) -> None:
     table.execute(
-        "UPDATE items SET state = 'quarantined', reason = ?"
+        "UPDATE items SET state = 'quarantined', reason = ?"  # nosec B608  # constant text, values are bound
         f" WHERE state = 'waiting' AND attempts >= ? AND {IN_OPEN_JOB}",
         (STOPPED, MAX_ATTEMPTS),
     )

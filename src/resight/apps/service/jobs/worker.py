@@ -18,8 +18,9 @@ from resight.apps.service.jobs.maintenance import SWEEP_INTERVAL, Maintenance
 from resight.apps.service.jobs.models import Item, ItemResult, Outcome
 from resight.apps.service.jobs.store import QueueLimits
 from resight.apps.service.jobs.uploads import UploadStore
-from resight.apps.service.jobs.write_lock import GAP, hold_write_lock
+from resight.apps.service.jobs.write_lock import GAP, hold_turn, hold_write_lock
 from resight.collection import Collection
+from resight.collection.add import EncodedImages
 from resight.errors import (
     CollectionBusy,
     CollectionError,
@@ -29,12 +30,15 @@ from resight.errors import (
     StorageError,
     VersionMismatch,
 )
+from resight.files.lock import writer_lock
 from resight.files.remote import to_url
 from resight.store import ImageRecord
+from resight.types import ImageRef
 
 log = logging.getLogger("resight.service.jobs")
 MAX_BATCH, FIRST_BATCH = 32, 4  # images
 BATCH_SECONDS = 1.5
+WRITE_PATIENCE = 10.0  # seconds: deletes hold the write lock briefly
 MIN_PAUSE, MAX_BUSY_PAUSE, MAX_ERROR_PAUSE = 0.1, 1.0, 30.0  # seconds before the next try; it doubles each time
 POLL_INTERVAL = 1.0  # seconds: other processes accept jobs, too
 PERMANENT = (SpaceMismatch, VersionMismatch, MissingExtra)
@@ -126,7 +130,7 @@ class BatchAdder:
             if not intake.queue.has_work():
                 intake.fault = ""
                 return False
-            with hold_write_lock(intake.uploads.folder, patience=0):
+            with hold_turn(intake.uploads.folder):
                 items = intake.queue.claim(self._batch)
                 if items:
                     self._add(items)
@@ -146,7 +150,7 @@ class BatchAdder:
         intake = self._intake
         begin = time.monotonic()
         try:
-            results = add_batch(intake.collection, intake.uploads, items)
+            results = self._store(items)
             version = intake.collection.prepare().version  # a client that reads "added" can search for the image
         except PERMANENT as error:
             log.error("job %s failed: %s", items[0].job, error)
@@ -165,6 +169,15 @@ class BatchAdder:
         log.info("job %s: %d images processed", items[0].job, len(items))
         self._adapt((time.monotonic() - begin) / len(items))
 
+    def _store(self, items: list[Item]) -> list[ItemResult]:
+        intake = self._intake
+        with writer_lock(intake.collection.local_folder):  # else the batch would be encoded for nothing
+            pass
+        encoded = encode_batch(intake.collection, intake.uploads, items)
+        with hold_write_lock(intake.uploads.folder, WRITE_PATIENCE):
+            wanted = intake.queue.keep_waiting(items)  # a client may have deleted, replaced or cancelled some
+            return add_batch(intake.collection, intake.uploads, wanted, encoded) if wanted else []
+
     def _adapt(self, seconds: float) -> None:
         """Choose the size of the next batch from the seconds per image."""
         self._batch = max(1, min(MAX_BATCH, 2 * self._batch, int(BATCH_SECONDS / max(seconds, 1e-6))))
@@ -174,14 +187,27 @@ class BatchAdder:
         self._pause = min(2 * self._pause, longest)
 
 
-def add_batch(collection: Collection, uploads: UploadStore, items: Sequence[Item]) -> list[ItemResult]:
+def encode_batch(collection: Collection, uploads: UploadStore, items: Sequence[Item]) -> EncodedImages | None:
+    """The images, encoded; None when one of them breaks the encoder, for `add_batch` to find out which."""
+    try:
+        return collection.encode_images(make_refs(uploads, items))
+    except (CollectionError, StorageError, MissingExtra):
+        raise
+    except Exception:
+        log.warning("cannot encode a batch; its images are added one by one", exc_info=True)
+        return None
+
+
+def add_batch(
+    collection: Collection, uploads: UploadStore, items: Sequence[Item], encoded: EncodedImages | None = None
+) -> list[ItemResult]:
     """Add the images of the items, and return the outcome of each once they are stored.
 
     When one image makes the batch fail, its images are added one by one. Errors of the collection or its disk are
     raised. Adding a stored image again changes nothing.
     """
     try:
-        return _add_all(collection, uploads, items)
+        return _add_all(collection, uploads, items, encoded)
     except (CollectionError, StorageError, MissingExtra):
         raise
     except Exception as error:  # an unusual image may break an encoder in any way
@@ -191,10 +217,16 @@ def add_batch(collection: Collection, uploads: UploadStore, items: Sequence[Item
     return [result for item in items for result in add_batch(collection, uploads, [item])]
 
 
-def _add_all(collection: Collection, uploads: UploadStore, items: Sequence[Item]) -> list[ItemResult]:
-    refs = [item.ref(uploads.path(item.image.sha256)) for item in items]
+def make_refs(uploads: UploadStore, items: Sequence[Item]) -> list[ImageRef]:
+    return [item.ref(uploads.path(item.image.sha256)) for item in items]
+
+
+def _add_all(
+    collection: Collection, uploads: UploadStore, items: Sequence[Item], encoded: EncodedImages | None
+) -> list[ItemResult]:
+    refs = make_refs(uploads, items)
     before = _find_records(collection, items)
-    report = collection.add(refs, tidy=False)  # maintenance.py compacts
+    report = collection.add(refs, tidy=False, encoded=encoded)  # maintenance.py compacts
     after = _find_records(collection, items)
     reasons = {one.path: one.reason for one in report.skipped}
     return [

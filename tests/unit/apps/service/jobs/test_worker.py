@@ -4,6 +4,7 @@ import hashlib
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 from support.shelf import Shelf, arrive, promise, read
@@ -15,6 +16,7 @@ from resight.apps.service.jobs.maintenance import sweep
 from resight.apps.service.jobs.models import PendingImage, ReceivedFile
 from resight.apps.service.jobs.worker import BatchAdder
 from resight.apps.service.jobs.write_lock import hold_write_lock
+from resight.collection import Collection
 from resight.errors import CollectionBusy, MissingWeights, StorageError
 from resight.files.lock import writer_lock
 from resight.types import ImageRef, Skipped
@@ -221,3 +223,49 @@ def test_an_update_does_not_build_on_a_file_that_never_came(intake: Intake, shel
     BatchAdder(intake).add_next()
     assert (shelf.images["a"].path.read_bytes(), shelf.images["a"].attributes) == (b"one", {"label": "y"})
     assert read(intake, job.id).updated == 1
+
+
+def test_a_delete_does_not_wait_for_images_that_are_being_encoded_and_they_stay_deleted(
+    intake: Intake, shelf: Shelf
+) -> None:
+    shelf.add([ImageRef("old", intake.uploads.save([b"old"])[0])])
+    job = promise(intake, "a", "b")
+    shelf.when_encoding = lambda: gone.append(intake.delete(["a", "old"], patience=0).removed)
+    gone: list[int] = []
+    assert BatchAdder(intake).add_next()
+    assert gone == [2] and set(shelf.images) == {"b"}
+    assert [one.path for one in read(intake, job).skipped] == ["a"] and read(intake, job).state == "done"
+
+
+def test_an_image_that_is_deleted_right_after_it_was_stored_is_not_recorded_as_there(
+    intake: Intake, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = promise(intake, "a")
+
+    def prepare() -> Shelf:
+        monkeypatch.undo()
+        intake.delete(["a"], patience=0)
+        return shelf
+
+    monkeypatch.setattr(shelf, "prepare", prepare)
+    assert BatchAdder(intake).add_next()
+    assert (read(intake, job).state, read(intake, job).added, shelf.images) == ("done", 0, {})
+    shelf.version = 1
+    assert intake.requeue_lost() == 0 and sweep(intake) == 1
+
+
+def test_only_one_worker_of_all_processes_has_the_turn(intake: Intake, shelf: Shelf) -> None:
+    promise(intake, "a")
+    other = Intake("photos", cast(Collection, shelf))
+    shelf.when_encoding = lambda: worked.append(BatchAdder(other).add_next())
+    worked: list[bool] = []
+    assert BatchAdder(intake).add_next()
+    assert worked == [False] and shelf.portions == [["a"]]
+    other.close()
+
+
+def test_nothing_is_encoded_while_another_program_writes(intake: Intake, shelf: Shelf) -> None:
+    promise(intake, "a")
+    shelf.when_encoding = lambda: pytest.fail("in vain")
+    with writer_lock(shelf.path):
+        assert not BatchAdder(intake).add_next()
