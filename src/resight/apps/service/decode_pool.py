@@ -6,6 +6,7 @@ event loop, and turns away those that would wait too long.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from resight.data.sandbox.decode_worker import DecodeRequest
 from resight.data.sandbox.processes import Limits, Sandbox
 from resight.types import ImageRef, Picture
 
+log = logging.getLogger("resight.service")
 TIMEOUT = 8.0  # seconds per image: a client has an answer within ten
 WAITING = 64  # requests per process
 Result = TypeVar("Result")
@@ -56,6 +58,7 @@ class DecodePool:
     def start(self) -> None:
         """Start the processes now, so that the first image need not wait for one."""
         self._sandbox.start(self.count)
+        log.info("images are decoded in %d processes; protections: %s", self.count, ", ".join(self.protections))
 
     async def decode(
         self, data: bytes, name: str, *, max_side: int | None = None, thumbnail_side: int = 0

@@ -5,6 +5,7 @@ own process unless its caller passes another reader. RESIGHT_SANDBOX=off switche
 need more time or memory than the limits allow. Importing this package loads nothing else.
 """
 
+import atexit
 import contextlib
 import os
 import threading
@@ -44,4 +45,5 @@ def find_shared() -> "Sandbox | None":
             from resight.data.sandbox.processes import Limits, Sandbox
 
             _shared = Sandbox(min(os.cpu_count() or 1, MOST_PROCESSES), Limits())
+            atexit.register(_shared.close)
         return _shared

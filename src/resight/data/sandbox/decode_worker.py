@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resight.data.decode import MAX_PIXELS, Decoded, decode, read_exif_block
+from resight.data.decode import MAX_PIXELS, SHORT_OF_MEMORY, Decoded, decode, read_exif_block
 from resight.errors import ImageError
 
 LENGTHS = struct.Struct("<IQ")
@@ -97,8 +97,8 @@ def respond(data: bytes, request: DecodeRequest) -> tuple[dict[str, Any], Buffer
     except ImageError as error:
         return {part: getattr(error, part) for part in ("problem", "expected", "actual", "fix")}, b"", b""
     except MemoryError:
-        problem = f"cannot read {request.name}: decoding it needs too much memory"
-        return {"problem": problem, "expected": "", "actual": "", "fix": ""}, b"", b""
+        problem = f"cannot read {request.name}: {SHORT_OF_MEMORY}"
+        return {"problem": problem, "expected": "a smaller image", "actual": "", "fix": "reduce the image"}, b"", b""
     pixels = decoded.pixels if request.max_side != 0 else decoded.pixels[:0, :0]
     header = {
         "shape": pixels.shape,

@@ -167,6 +167,7 @@ class DecodeProcess:
                 f"cannot read {request.name}: decoding it took too much time or memory",
                 expected=f"an image of at most {request.max_pixels:,} pixels that decodes within "
                 f"{self._limits.seconds:g} seconds and {self._limits.memory >> 20:,} MiB",
+                actual="no answer within these limits",
                 fix="export it again as JPEG or PNG, in a smaller size",
             ) from error
         raise ImageError(**{part: str(header.get(part, "")) for part in ("problem", "expected", "actual", "fix")})
