@@ -176,7 +176,7 @@ def encode(blocks: Sequence[Block], job: Job, excluded: Sequence[str]) -> Genera
         )
         for table in outcomes.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
             for outcome in table["outcome"].to_pylist():
-                yield pickle.loads(outcome)
+                yield pickle.loads(outcome)  # nosec B301  # from the nodes of one's own cluster, as Ray does
 
 
 @contextmanager

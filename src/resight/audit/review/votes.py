@@ -77,7 +77,7 @@ class VoteBook:
             return []
         choice, values = ("", ()) if reviewer is None else ("where reviewer = ?", (reviewer,))
         with self._open() as connection:
-            rows = connection.execute(f"select reviewer, a, b, verdict, at from votes {choice} order by number", values)
+            rows = connection.execute(f"select reviewer, a, b, verdict, at from votes {choice} order by number", values)  # nosec B608  # constant text, values are bound
             return [Vote(*row) for row in rows]
 
     @contextlib.contextmanager

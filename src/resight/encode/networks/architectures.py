@@ -52,7 +52,7 @@ class Architecture:
 
 
 def describe(model: str) -> Architecture:
-    known = read_table().get(model)
+    known = read_table().get(hub.split_revision(model)[0])
     if known is not None:
         return known
     folder = Path(model)

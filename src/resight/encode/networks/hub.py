@@ -4,12 +4,17 @@ In: a repository's id and names of files, the best first. Out: the path of the f
 fetched; otherwise MissingWeights. Cached files are never requested again. Each process tests the connection once before
 it fetches anything: the library would try every file for half a minute, and a table of thirty networks would need a
 quarter of an hour to report that the machine is offline.
+
+A repository may name a revision, "facebook/dinov2-base@COMMIT": a commit hash never changes, while a repository's files
+may. Without one, the newest is fetched once and stays in the cache; a collection notices other weights in any case,
+because its spaces hold their fingerprint.
 """
 
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import constants, get_session, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import (
@@ -39,7 +44,7 @@ def fetch(repository: str, names: Sequence[str]) -> Path:
 
 def fetch_optional(repository: str, name: str) -> Path | None:
     """A file that the repository may lack."""
-    known = try_to_load_from_cache(repository, name)
+    known = _look_up(repository, name)
     if known is None:
         return _ask(repository, [name])
     return Path(known) if isinstance(known, str) else None  # the cache also remembers missing files
@@ -55,7 +60,7 @@ def explain_failure(repository: str) -> Iterator[None]:
     except ResightError:
         raise
     except GatedRepoError as error:
-        page = f"{constants.ENDPOINT}/{repository}"
+        page = f"{constants.ENDPOINT}/{split_revision(repository)[0]}"
         raise refuse(
             repository,
             "its makers require consent first",
@@ -77,7 +82,7 @@ def find(repository: str, names: Sequence[str]) -> Path | None:
     """The first of `names` in the cache, without network access."""
     for name in names:
         try:
-            path = try_to_load_from_cache(repository, name)
+            path = _look_up(repository, name)
         except HFValidationError:
             return None
         if isinstance(path, str):
@@ -104,11 +109,25 @@ def refuse(repository: str, why: str, fix: str) -> MissingWeights:
     )
 
 
+def split_revision(repository: str) -> tuple[str, str | None]:
+    """ "owner/name@revision" → id and revision; None: the newest."""
+    identity, _, revision = repository.partition("@")
+    return identity, revision or None
+
+
+def _look_up(repository: str, name: str) -> object:
+    """The path in the cache, a mark for a file that the repository lacks, or None."""
+    identity, revision = split_revision(repository)
+    return try_to_load_from_cache(identity, name, **({"revision": revision} if revision else {}))
+
+
 def _ask(repository: str, names: Sequence[str]) -> Path | None:
+    identity, revision = split_revision(repository)
+    pin: dict[str, Any] = {"revision": revision} if revision else {}
     with explain_failure(repository):
         for name in names:
             try:
-                return Path(hf_hub_download(repository, name))
+                return Path(hf_hub_download(identity, name, **pin))  # nosec B615  # a recipe may pin it
             except LocalEntryNotFoundError:  # no answer at all: another file would get none either
                 raise
             except EntryNotFoundError:

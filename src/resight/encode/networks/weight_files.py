@@ -5,7 +5,6 @@ its settings → whether its weights are here, or None where only its library ca
 that is rare: timm keeps them at "timm/<name>" of the hub, and older copies in torch's own cache.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,9 @@ from typing import Any
 from huggingface_hub import constants
 
 from resight.encode import named_networks
-from resight.errors import MissingWeights
+from resight.errors import MissingWeights, RecipeError
+from resight.files.documents import read_table
+from resight.files.inside import resolve_inside
 
 TIMM_FILES = ("model.safetensors", "pytorch_model.bin")  # in the order that timm tries them
 PRETRAINED_FILES = (
@@ -47,8 +48,12 @@ def list_shards(first: Path) -> list[Path]:
     """The file itself, or the files that an index.json names."""
     if first.suffix != ".json":
         return [first]
-    names = json.loads(first.read_text(encoding="utf-8"))["weight_map"].values()
-    return [first.parent / name for name in sorted(set(names))]
+    names = read_table(first, error=RecipeError, fix="fetch the model again").get("weight_map", {}).values()
+    what = f"a file of {first.name}"
+    # The hub's cache is made of links.
+    return [
+        resolve_inside(first.parent, str(name), what=what, error=RecipeError, links=True) for name in sorted(set(names))
+    ]
 
 
 def has_weights(plugin: str, settings: Mapping[str, Any]) -> bool | None:

@@ -88,13 +88,13 @@ def render(table: Table, comparison: Comparison | None = None, subtitle: str = "
         table=table,
         subtitle=subtitle,
         tiles=_list_tiles(data),
-        charts=[Markup(draw_chart(chart)) for chart in table.charts],
+        charts=[Markup(draw_chart(chart)) for chart in table.charts],  # nosec B704  # our own SVG, style or script; its texts are escaped
         views=views,
         absent=explain_absent(table),
         not_measured=NOT_MEASURED,
         setups=[_describe_setup(row) for row in (comparison.rows if comparison else ())],
-        chart_style=Markup(CHART_STYLE + MAP_STYLE),
-        map_script=Markup(MAP_SCRIPT),
+        chart_style=Markup(CHART_STYLE + MAP_STYLE),  # nosec B704  # our own SVG, style or script; its texts are escaped
+        map_script=Markup(MAP_SCRIPT),  # nosec B704  # our own SVG, style or script; its texts are escaped
         tile_server=tiles.origin if tiles else "",
     )
 
@@ -142,11 +142,11 @@ def _find_best(part: DataSetRows) -> Row:
 
 
 def _draw_stratum(stratum: Stratum) -> tuple[Markup, Table]:
-    return Markup(draw_chart(stratum.chart)), stratum.table
+    return Markup(draw_chart(stratum.chart)), stratum.table  # nosec B704  # our own SVG, style or script; its texts are escaped
 
 
 def _draw_plots(part: DataSetRows) -> list[Markup]:
-    return [*_draw_costs(part), *(Markup(draw_chart(chart)) for chart in chart_settings(part.rows, part.metric))]
+    return [*_draw_costs(part), *(Markup(draw_chart(chart)) for chart in chart_settings(part.rows, part.metric))]  # nosec B704  # our own SVG, style or script; its texts are escaped
 
 
 def _draw_costs(part: DataSetRows) -> list[Markup]:
@@ -165,7 +165,7 @@ def _draw_costs(part: DataSetRows) -> list[Markup]:
             if cost > 0 and not math.isnan(row.summary.figures[part.metric].mean)
         )
         if len({dot.cost for dot in dots}) > 1:
-            figures.append(Markup(draw_scatter(Scatter(f"{part.metric} against {name}", name, part.metric, dots))))
+            figures.append(Markup(draw_scatter(Scatter(f"{part.metric} against {name}", name, part.metric, dots))))  # nosec B704  # our own SVG, style or script; its texts are escaped
     return figures
 
 
@@ -215,7 +215,7 @@ def _mark_up(cell: str, mark: Mark | None) -> Markup:
     """The figure with its mark, and the text beside it in small letters."""
     figure, beside = split_figure(cell)
     tag = TAGS[mark]
-    marked = Markup(f"<{tag}>{{}}</{tag}>").format(figure) if tag else Markup("{}").format(figure)
+    marked = Markup(f"<{tag}>{{}}</{tag}>").format(figure) if tag else Markup("{}").format(figure)  # nosec B704  # our own SVG, style or script; its texts are escaped
     return marked + Markup("<small>{}</small>").format(beside) if beside else marked
 
 

@@ -55,7 +55,7 @@ def draw_embedding(embedding: EmbeddingMap, label: str) -> EmbeddingView:
         f'<svg class="map" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="{html.escape(caption)}">'
         f"{''.join(marks)}</svg>"
     )
-    return EmbeddingView(caption, Markup(svg), key)
+    return EmbeddingView(caption, Markup(svg), key)  # nosec B704  # our own SVG, style or script; its texts are escaped
 
 
 def map_example(query: Example, summary: Summary, anchor: str, tiles: Tiles | None = None) -> QueryMap | None:

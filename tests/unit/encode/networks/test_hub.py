@@ -29,10 +29,12 @@ class Hub:
     def __init__(self, **files: object) -> None:
         self.files = files
         self.asked: list[str] = []
+        self.revisions: list[tuple[str, str | None]] = []
         self.heads = 0
 
-    def download(self, _repository: str, name: str) -> str:
+    def download(self, repository: str, name: str, revision: str | None = None) -> str:
         self.asked.append(name)
+        self.revisions.append((repository, revision))
         answer = self.files.get(name.partition(".")[0], EntryNotFoundError("no such file"))
         if isinstance(answer, Exception):
             raise answer
@@ -55,7 +57,7 @@ def forget_whether_it_was_reached() -> Iterator[None]:
 def play(monkeypatch: pytest.MonkeyPatch, **files: object) -> Hub:
     played = Hub(**files)
     monkeypatch.setattr(hub, "hf_hub_download", played.download)
-    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda _repository, _name: None)
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *_, **__: None)
     monkeypatch.setattr(hub, "get_session", lambda: played)
     return played
 
@@ -136,3 +138,10 @@ def test_errors_of_resight_pass_through(monkeypatch: pytest.MonkeyPatch):
 
     with pytest.raises(RecipeError, match="its own"), hub.explain_failure("a/b"):
         fail()
+
+
+def test_a_recipe_may_pin_a_revision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    played = play(monkeypatch, config=tmp_path)
+    assert hub.fetch(f"owner/name@{'0' * 40}", ["config.json"]) == tmp_path
+    assert hub.fetch("owner/name", ["config.json"]) == tmp_path
+    assert played.revisions == [("owner/name", "0" * 40), ("owner/name", None)]

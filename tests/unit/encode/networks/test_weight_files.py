@@ -1,5 +1,6 @@
 """The light search for weights gives the answers of timm and transformers themselves."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from huggingface_hub import constants
 
 from resight.encode import catalogue, named_networks
 from resight.encode.networks import weight_files
+from resight.errors import RecipeError
 from resight.types import Choice
 
 NETWORKS = [Choice(name) for name in named_networks.catalogue()]
@@ -107,3 +109,13 @@ def test_what_only_the_plugin_knows_is_left_to_it(settings: dict[str, object]):
 def test_settings_that_do_not_fit_are_reported():
     entry = catalogue.describe(Choice("resnet101", {"size": 2}))
     assert not entry.ready and "size" in entry.missing
+
+
+@pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/passwd", "a\0b"])
+def test_an_index_of_shards_names_files_of_its_own_folder(tmp_path: Path, name: str) -> None:
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors", "b": name}}))
+    with pytest.raises(RecipeError, match="is named"):
+        weight_files.list_shards(index)
+    index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
+    assert weight_files.list_shards(index) == [tmp_path / "model-1.safetensors"]

@@ -326,8 +326,8 @@ def find_pending(table: Connection, id: str, *, accepted: bool = False) -> Pendi
     """The pending image of an id, of any job or of `accepted` ones only."""
     among = f"AND {IN_OPEN_JOB}" if accepted else ""
     row = table.execute(
-        f"SELECT * FROM items WHERE id = ? AND state = 'waiting' {among} ORDER BY rowid DESC LIMIT 1",
-        (id,),  # nosec B608  # constant text, values are bound
+        f"SELECT * FROM items WHERE id = ? AND state = 'waiting' {among} ORDER BY rowid DESC LIMIT 1",  # nosec B608  # constant text, values are bound
+        (id,),
     ).fetchone()
     return None if row is None else read_image(row)
 

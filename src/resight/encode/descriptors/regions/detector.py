@@ -124,7 +124,7 @@ def load_module(config: Config) -> Any:
     with quieten():
         module, report = _explain(
             config.model,
-            lambda: transformers.GroundingDinoForObjectDetection.from_pretrained(
+            lambda: transformers.GroundingDinoForObjectDetection.from_pretrained(  # nosec B615  # no download: files given
                 None,
                 config=settings,
                 state_dict=dict(state),  # a copy: the library empties it while it loads
