@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from resight.apps.service.error_responses import to_api_error
 from resight.apps.service.executor import limit_threads, lower_priority
@@ -72,7 +73,7 @@ class JobWorker:
         """Accept images for a collection, also while the thread runs."""
         intake = Intake(name, collection, self._limits)
         self.intakes = {**self.intakes, name: intake}
-        self._adders = (*self._adders, BatchAdder(intake))
+        self._adders = (*self._adders, BatchAdder(intake, self._threads))
         self._maintenance = (*self._maintenance, Maintenance(intake, self._sweep_interval))
 
     def start(self) -> None:
@@ -96,7 +97,6 @@ class JobWorker:
 
     def _run(self) -> None:
         limit_threads(self._threads)
-        lower_priority()
         while not self._stopping.is_set():
             self._wake.clear()
             try:
@@ -112,8 +112,9 @@ class JobWorker:
 class BatchAdder:
     """Adds the waiting images of one collection, one batch at a time."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: Intake, threads: int = 1) -> None:
         self._intake = intake
+        self._threads = threads
         self._batch = FIRST_BATCH
         self._pause = MIN_PAUSE
         self._not_before = 0.0
@@ -173,7 +174,7 @@ class BatchAdder:
         intake = self._intake
         with writer_lock(intake.collection.local_folder):  # else the batch would be encoded for nothing
             pass
-        encoded = encode_batch(intake.collection, intake.uploads, items)
+        encoded = encode_batch(intake.collection, intake.uploads, items, self._threads)
         with hold_write_lock(intake.uploads.folder, WRITE_PATIENCE):
             wanted = intake.queue.keep_waiting(items)  # a client may have deleted, replaced or cancelled some
             return add_batch(intake.collection, intake.uploads, wanted, encoded) if wanted else []
@@ -187,10 +188,23 @@ class BatchAdder:
         self._pause = min(2 * self._pause, longest)
 
 
-def encode_batch(collection: Collection, uploads: UploadStore, items: Sequence[Item]) -> EncodedImages | None:
-    """The images, encoded; None when one of them breaks the encoder, for `add_batch` to find out which."""
-    try:
+def encode_batch(
+    collection: Collection, uploads: UploadStore, items: Sequence[Item], threads: int = 1
+) -> EncodedImages | None:
+    """The images, encoded; None when one of them breaks the encoder, for `add_batch` to find out which.
+
+    It runs at low priority in a thread of its own. The caller's thread keeps its priority: it takes locks that searches
+    and deletes wait for.
+    """
+
+    def work() -> EncodedImages:
+        limit_threads(threads)
+        lower_priority()
         return collection.encode_images(make_refs(uploads, items))
+
+    try:
+        with ThreadPoolExecutor(1, thread_name_prefix="encode-batch") as encoder:
+            return encoder.submit(work).result()
     except (CollectionError, StorageError, MissingExtra):
         raise
     except Exception:
