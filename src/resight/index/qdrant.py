@@ -14,6 +14,7 @@ With `exact = false`, Edge and a server walk a graph (HNSW) instead of comparing
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from resight.index.rows.row_files import Rows, RowWriter, damaged_index, open_ro
 from resight.types import Descriptors
 
 USING = "rows"
+VARIABLE = re.compile(r"(RESIGHT_)?QDRANT[A-Z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,14 @@ class Config:
     def __post_init__(self) -> None:
         if self.url and self.edge:
             raise InputError("a server and Edge exclude each other", actual=self.url, fix="leave out url or edge")
+        for name, value in (("key", self.key), ("url", "" if "://" in self.url else self.url)):
+            if value and not VARIABLE.fullmatch(value):  # a stranger's recipe could send any other secret away
+                raise InputError(
+                    f"{name} names an environment variable that is not meant for Qdrant",
+                    expected="a name that begins with RESIGHT_QDRANT or QDRANT",
+                    actual=repr(value[:80]),
+                    fix=f"put the value into {KEY if name == 'key' else 'RESIGHT_QDRANT_URL'}",
+                )
 
 
 def build(config: Config) -> "Qdrant":
