@@ -26,6 +26,7 @@ from resight.encode import named_networks
 from resight.errors import CollectionError, StorageError, VersionMismatch
 from resight.files.atomic import TEMPORARY
 from resight.files.documents import parse_json, require_table
+from resight.files.durable import sync_folder
 from resight.files.inside import show
 from resight.files.lock import NAME as LOCK
 from resight.files.lock import writer_lock
@@ -143,6 +144,8 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
             make_store()
             made = Metadata(_adopt(recipe, folder), spaces, datetime.now(UTC).isoformat(timespec="seconds"))
             _write(folder, made)
+            if not is_remote(folder):
+                sync_folder(folder.absolute().parent)
             return read(folder)
     except OSError as error:
         raise StorageError(

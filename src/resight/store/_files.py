@@ -14,7 +14,7 @@ from typing import Any
 
 from resight.errors import CollectionError
 from resight.files.checksum import BLOCK, FileSum, find_damage
-from resight.files.durable import sync_files
+from resight.files.durable import sync_files, sync_folder
 from resight.store._history import TABLE, name_manifest
 
 CHECKED_BYTES = 1 << 28  # of the files that are new to a process: read completely up to this size
@@ -45,6 +45,7 @@ def sync_state(folder: Path, version: int) -> None:
     table = folder / TABLE
     transactions = (table / "_transactions").glob(f"{version - 1}-*.txn")
     sync_files([*transactions, table / name_manifest(version)])
+    sync_folder(table)
 
 
 class FileChecks:
