@@ -48,6 +48,11 @@ def test_outside_of_a_command_the_library_decodes_in_its_own_process(
         assert sandbox.find_shared() is not None
         outside = image_files.read(ImageRef("a", view), 64)
     assert np.array_equal(inside.pixels, outside.pixels) and inside.ref == outside.ref
+    with sandbox.sandboxed(), monkeypatch.context() as forked:
+        first = sandbox.find_shared()
+        forked.setattr(sandbox, "_shared", first)
+        forked.setattr(sandbox, "_owner", 1)  # as after a fork
+        assert sandbox.find_shared() is not first
     monkeypatch.setenv(sandbox.VARIABLE, "off")
     with sandbox.sandboxed():
         assert sandbox.find_shared() is None

@@ -22,6 +22,7 @@ from resight import errors, ray_cluster
 from resight import store as stores
 from resight.collection import location, metadata
 from resight.collection.add import make_record, read_picture
+from resight.data.sandbox import sandboxed
 from resight.encode.encoder import Encoder, encode_stored
 from resight.encode.extract import encode_ahead
 from resight.errors import ClusterError, ResightError, StorageError
@@ -125,7 +126,8 @@ class Worker:
         if self._failure is not None:
             return Outcome(block.number, failure=self._failure)
         try:
-            return self._encode(block)
+            with sandboxed():
+                return self._encode(block)
         except ResightError as error:
             return Outcome(block.number, failure=_describe(error, self._folder))
 

@@ -21,6 +21,7 @@ MOST_PROCESSES = 16
 _lock = threading.Lock()
 _is_wanted = False
 _shared: "Sandbox | None" = None  # kept for the next command of this process; its processes end with this one
+_owner = 0  # the process that made it: after a fork, two must not talk to the same decode process
 
 
 @contextlib.contextmanager
@@ -37,13 +38,14 @@ def sandboxed() -> Iterator[None]:
 
 def find_shared() -> "Sandbox | None":
     """The sandbox of this process, whose processes start with the first images; None outside of `sandboxed`."""
-    global _shared
+    global _shared, _owner
     if not _is_wanted:
         return None
     with _lock:
-        if _shared is None:
+        if _shared is None or _owner != os.getpid():
             from resight.data.sandbox.processes import Limits, Sandbox
 
+            _owner = os.getpid()
             _shared = Sandbox(min(os.cpu_count() or 1, MOST_PROCESSES), Limits())
             atexit.register(_shared.close)
         return _shared

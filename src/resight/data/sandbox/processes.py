@@ -45,6 +45,7 @@ class Sandbox:
         self.limits = limits
         self.replaced = 0  # processes that had to be killed
         self.protections: tuple[str, ...] = ()  # those that hold in the process that started last
+        self._is_closed = False
         self._idle: queue.LifoQueue[DecodeProcess | None] = queue.LifoQueue()
         # Linux ends a process when the thread that started it ends: this one lives as long as the sandbox.
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="sandbox")
@@ -82,15 +83,18 @@ class Sandbox:
             self._give_back(process)
 
     def close(self) -> None:
-        """End the processes. Those that are in use end with their image."""
+        """End the idle processes at once, and those in use with their image (on Linux, at once, too)."""
+        self._starter.shutdown(wait=False)
+        self._is_closed = True
+        idle: list[DecodeProcess | None] = []
         with contextlib.suppress(queue.Empty):
             while True:
-                if process := self._idle.get_nowait():
-                    process.discard()
-        self._starter.shutdown(wait=False)
+                idle.append(self._idle.get_nowait())
+        for process in idle:
+            self._give_back(process)
 
     def _give_back(self, process: "DecodeProcess | None") -> None:
-        if process is not None and process.is_spent:
+        if process is not None and (process.is_spent or self._is_closed):
             process.discard()
             self.replaced += process.failed
             process = None
@@ -135,11 +139,11 @@ class DecodeProcess:
     def greet(self) -> tuple[str, ...]:
         """The protections that hold in the process, once it listens."""
         assert self._process.stdout is not None
+        self.failed = True  # until the whole message is read: after an interrupt, nobody may use this process
         try:
             header, _ = decode_worker.receive(self._process.stdout, 0)
             names = tuple(map(str, header["protections"]))
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-            self.failed = True
             self._process.kill()
             raise ResightError(
                 "a process that decodes images does not start",
@@ -147,22 +151,21 @@ class DecodeProcess:
                 actual=f"it ended with exit code {self._process.wait()}",
                 fix="free memory; if a container forbids processes, let it start them",
             ) from error
-        self.is_ready = True
+        self.is_ready, self.failed = True, False
         return names
 
     def decode(self, data: bytes, request: DecodeRequest) -> tuple[Decoded, bytes]:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._left -= 1
+        self.failed = True  # until the whole answer is read and makes sense
         largest = 3 * self._limits.pixels + decode_worker.THUMBNAIL_LIMIT
         try:
             decode_worker.send(self._process.stdin, asdict(request), data)
             header, body = decode_worker.receive(self._process.stdout, largest)
             if header.pop("is_last"):
                 self._left = 0
-            if "problem" not in header:
-                return decode_worker.read_response(header, body)
+            found = None if "problem" in header else decode_worker.read_response(header, body)
         except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
-            self.failed = True
             raise ImageError(
                 f"cannot read {request.name}: decoding it took too much time or memory",
                 expected=f"an image of at most {request.max_pixels:,} pixels that decodes within "
@@ -170,7 +173,10 @@ class DecodeProcess:
                 actual="no answer within these limits",
                 fix="export it again as JPEG or PNG, in a smaller size",
             ) from error
-        raise ImageError(**{part: str(header.get(part, "")) for part in ("problem", "expected", "actual", "fix")})
+        self.failed = False
+        if found is None:
+            raise ImageError(**{part: str(header.get(part, "")) for part in ("problem", "expected", "actual", "fix")})
+        return found
 
     def kill(self) -> None:
         """Kill the process; the thread that reads from it sees the end of the stream."""

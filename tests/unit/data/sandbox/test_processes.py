@@ -161,6 +161,32 @@ def test_an_answer_that_a_process_made_up_refuses_the_image(
         sandbox.decode(encode(), "x.png")
 
 
+def test_an_interrupt_leaves_no_answer_behind_for_the_next_image() -> None:
+    sandbox = Sandbox(1, LIMITS)
+    receive = decode_worker.receive
+
+    def interrupt(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    try:
+        sandbox.start()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(decode_worker, "receive", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                sandbox.decode(encode(), "x.png")
+        assert receive is decode_worker.receive
+        assert sandbox.decode(encode(64, 48), "y.png").size == (64, 48)
+    finally:
+        sandbox.close()
+
+
+def test_a_closed_sandbox_refuses_rather_than_waits() -> None:
+    sandbox = Sandbox(1, LIMITS)
+    sandbox.close()
+    with pytest.raises(RuntimeError):
+        sandbox.decode(encode(), "x.png")
+
+
 def test_an_endless_answer_is_not_read() -> None:
     stream = io.BytesIO(decode_worker.LENGTHS.pack(2, 2**60) + b"{}")
     with pytest.raises(ValueError, match="not a message"):
