@@ -185,8 +185,7 @@ class Collection:
             lists = list_images(sources)
             if engine != LOCAL:
                 return self._add_on_cluster(lists, engine, progress)
-            self._written.refresh()
-            moved = sum(follow(self._written, images) for images in lists)
+            moved = follow(self._written, lists)
             report = add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read, encoded)
             return replace(report, moved=moved)
 
@@ -237,18 +236,10 @@ class Collection:
         Returns:
             How many images moved, and which are missing or have changed.
         """
-        from resight.collection.image_list import ImageList
-        from resight.collection.moved_files import RelinkReport, find_moved, move, replace_prefix
+        from resight.collection.moved_files import relink
 
         with writer_lock(self.local_folder):
-            self._written.refresh()
-            if old is not None and isinstance(source, (str, Path)):
-                found = replace_prefix(self._written.snapshot(), Path(old), Path(source))
-            else:
-                images = source if isinstance(source, ImageList) else ImageList(source)
-                found = find_moved(self._written.snapshot(), images.refs)
-            move(self._written, found.paths)
-        return RelinkReport(len(found.paths), found.missing, found.changed)
+            return relink(self._written, source, old)
 
     def prune(self, *folders: str | Path, most: float = 0.5) -> tuple[str, ...]:
         """Remove images whose files have vanished from folders.
@@ -266,7 +257,6 @@ class Collection:
         from resight.collection.moved_files import prune
 
         with writer_lock(self.local_folder):
-            self._written.refresh()
             return prune(self._written, [Path(folder) for folder in folders], most)
 
     def tidy(self, keep: timedelta = KEEP) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from resight.collection.change_detection import KnownImage, KnownImages, list_names
-from resight.collection.image_list import ImageList
+from resight.collection.image_list import ImageList, Source
 from resight.data.folder_walk import walk
 from resight.encode.extract import gather
 from resight.errors import InputError
@@ -94,11 +94,28 @@ def _keep_id(record: ImageRecord, path: str, ref: ImageRef) -> dict[str, str]:
     return {path: record.id} if KnownImage.of(record).has_attributes_of(ref) else {}
 
 
-def follow(store: Store, images: ImageList) -> int:
-    """Before a folder is added: images that moved into it get their new paths, and its files the ids that they have.
+def relink(store: Store, source: Source | ImageList, old: str | Path | None) -> RelinkReport:
+    """Store the new paths of images whose files are in `source` now, and were in `old` if that is given."""
+    store.refresh()
+    if old is not None and isinstance(source, (str, Path)):
+        found = replace_prefix(store.snapshot(), Path(old), Path(source))
+    else:
+        images = source if isinstance(source, ImageList) else ImageList(source)
+        found = find_moved(store.snapshot(), images.refs)
+    move(store, found.paths)
+    return RelinkReport(len(found.paths), found.missing, found.changed)
+
+
+def follow(store: Store, lists: Sequence[ImageList]) -> int:
+    """Before folders are added: images that moved into them get their new paths, and their files the ids they have.
 
     Returns how many moved. A large collection is not searched for moved files without being asked.
     """
+    store.refresh()
+    return sum(_follow(store, images) for images in lists)
+
+
+def _follow(store: Store, images: ImageList) -> int:
     reader = store.snapshot()
     if images.ids_are_given or len(reader) > SEARCHED or not _has_new(reader, images):
         return 0
@@ -171,6 +188,7 @@ def prune(store: Store, folders: Sequence[Path], most: float) -> tuple[str, ...]
     """Remove the images below `folders` whose files are gone; at most the share `most` of those below them."""
     for folder in folders:
         _check_prunable(folder)
+    store.refresh()
     gone, total = find_vanished(store.snapshot(), folders)
     if len(gone) > most * total:
         raise InputError(

@@ -2,7 +2,7 @@
 
 `json.loads` and `tomllib.loads` follow nesting by recursion, so that a file of brackets ends in a RecursionError, there
 or in the code that walks the result. Here a document has at most `DEPTH` levels. `load_json` and `load_toml` raise a
-ValueError, for callers that word their own errors; `parse_…` and `read_…` also bound the size, and raise an error of
+ValueError, for callers that word their own errors; `parse_json` and `read_…` also bound the size, and raise an error of
 the caller's choice with the problem "{what} cannot be read".
 """
 
@@ -44,16 +44,8 @@ def parse_json(
     constants: bool = True,
 ) -> Any:
     """A JSON document in UTF-8 (with or without a byte order mark); `constants=False` refuses NaN and Infinity."""
-    with _translate(data, "JSON", what, error, most, fix):
+    with _translate(data, what, error, most, fix):
         return load_json(data, constants)
-
-
-def parse_toml(
-    data: bytes | str, *, what: str, error: type[ResightError] = InputError, most: int = LARGEST, fix: str = ""
-) -> dict[str, Any]:
-    """A TOML document in UTF-8."""
-    with _translate(data, "TOML", what, error, most, fix):
-        return load_toml(data)
 
 
 def read_json(
@@ -112,13 +104,11 @@ def _refuse(name: str) -> None:
 
 
 @contextmanager
-def _translate(
-    data: bytes | str, kind: str, what: str, error: type[ResightError], most: int, fix: str
-) -> Iterator[None]:
+def _translate(data: bytes | str, what: str, error: type[ResightError], most: int, fix: str) -> Iterator[None]:
     fix, problem = fix or "correct the file", f"{what} cannot be read"
     if len(data) > most:
         raise error(problem, expected=f"at most {most:,} bytes", actual="more", fix=fix)
     try:
         yield
     except ValueError as reason:  # JSONDecodeError, TOMLDecodeError, UnicodeDecodeError, a number of 5,000 digits
-        raise error(problem, expected=f"valid {kind} in UTF-8", actual=str(reason)[:200], fix=fix) from reason
+        raise error(problem, expected="valid JSON in UTF-8", actual=str(reason)[:200], fix=fix) from reason
