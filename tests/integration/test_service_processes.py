@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.running import run
+from support.scenes import draw_scene, write_jpeg
 from support.serving import PATIENCE, serve
 
 import resight
@@ -98,3 +99,26 @@ def test_workers_stop_when_whoever_started_them_was_killed(served: Path) -> None
         port = int(server.address.rpartition(":")[2])
         with serve(served, options=("--port", str(port))) as again:
             assert again.address == server.address
+
+
+def test_every_process_sees_what_a_client_was_told_is_added_and_deleted(indexed: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(indexed, tmp_path / "scenes.resight"))
+    image = write_jpeg(tmp_path / "new.jpg", draw_scene(70))
+
+    def find(address: str) -> set[bool]:
+        """Whether it is found, by searches over connections of their own."""
+        with ThreadPoolExecutor(4) as many:
+            answers = list(many.map(lambda _: post(address, image).json()["hits"], range(12)))
+        return {"new.jpg" in {hit["id"] for hit in hits if (hit["probability"] or 0) > 0.5} for hits in answers}
+
+    with serve(folder, options=("--processes", "2", "--workers", "1", "--waiting", "20")) as server:
+        sent = httpx.post(
+            f"{server.address}/api/images", files={"images": ("new.jpg", image.read_bytes())}, timeout=PATIENCE
+        )
+        job = sent.json()["job"]
+        while job["state"] != "done":
+            threading.Event().wait(0.02)
+            job = httpx.get(f"{server.address}/api/jobs/{job['id']}", timeout=PATIENCE).json()
+        assert find(server.address) == {True}
+        assert httpx.delete(f"{server.address}/api/image?id=new.jpg", timeout=PATIENCE).json() == {"removed": 1}
+        assert find(server.address) == {False}

@@ -130,7 +130,7 @@ def search(decoded: DecodedSearch, service: Service, explain: bool) -> JsonObjec
 
 def search_in_stages(decoded: DecodedSearch, service: Service, explain: bool) -> Iterator[JsonObject]:
     """The lines of a stream: the query, the shortlist and the whole answer."""
-    view = decoded.collection.prepared()
+    view = service.find_view(decoded.form.collection, decoded.collection)
     query = encode_query(decoded, view)
     yield {"event": "query", **serialize_query(query, decoded.thumbnail)}
     for answer in view.ask_in_stages(decoded.request.with_query(query)):
@@ -142,7 +142,7 @@ def search_in_stages(decoded: DecodedSearch, service: Service, explain: bool) ->
 
 
 def find(decoded: DecodedSearch, service: Service) -> Result:
-    view = decoded.collection.prepared()
+    view = service.find_view(decoded.form.collection, decoded.collection)
     answer = view.ask(decoded.request.with_query(encode_query(decoded, view)))
     service.results.put(decoded.form.key, (view, answer))
     return view, answer

@@ -28,7 +28,7 @@ from resight.apps.service.thumbnails import ThumbnailCache
 from resight.collection import Collection, open_collection
 from resight.collection.answer import Answer
 from resight.collection.view import View
-from resight.errors import StorageError
+from resight.errors import ResightError, StorageError
 from resight.search.filters import Filter
 
 log = logging.getLogger("resight.service")
@@ -105,6 +105,20 @@ class Service:
         """The writing side of one collection, or of all; none where the service is read-only."""
         names = [self.find_collection(name)[0]] if name else list(self.collections)
         return [intake for name, intake in self.jobs.intakes.items() if name in names]
+
+    def find_view(self, name: str, collection: Collection) -> View:
+        """The state to search: the last prepared one, with every change that a client was told is done.
+
+        Another process of the service may have made the change; its indexes are then on disk already.
+        """
+        view = collection.prepared()
+        if self.settings.processes == 1 or name not in self.jobs.intakes:
+            return view
+        try:
+            return collection.prepare() if self.jobs.intakes[name].store.read_settled() > view.version else view
+        except ResightError as error:  # searches go on with what there is
+            log.warning("cannot open the newest state of %s: %s", name, error)
+            return view
 
     def count_images(self) -> int:
         """In the states that searches use: this needs no disk."""

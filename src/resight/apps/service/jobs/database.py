@@ -48,6 +48,10 @@ TABLES = (
         sha256 TEXT PRIMARY KEY,
         version INTEGER  -- of the collection that last held an image of this content; NULL: discarded
     )""",
+    """CREATE TABLE IF NOT EXISTS settled (
+        number INTEGER PRIMARY KEY CHECK (number = 1),
+        version INTEGER NOT NULL  -- of the collection that holds all changes that the service has reported as done
+    )""",
     "CREATE INDEX IF NOT EXISTS waiting_items ON items (id) WHERE state = 'waiting'",
     "CREATE INDEX IF NOT EXISTS open_jobs ON jobs (served) WHERE state IN ('receiving', 'waiting', 'running')",
     "CREATE INDEX IF NOT EXISTS stored_items ON items (id) WHERE version IS NOT NULL",
@@ -55,13 +59,14 @@ TABLES = (
 DISCARDED_IN_1 = (  # items of version 1 whose uploads their clients had given up
     "sha256 != '' AND (state = 'cancelled' OR reason LIKE 'a later upload of%' OR reason LIKE 'it was deleted before%')"
 )
-COLUMNS = {  # of the present version; version 1 had neither a version number, nor items.version, nor uploads
+COLUMNS = {  # of the present version; version 1 had no version number, and neither items.version nor the last two
     "jobs": {"number", "id", "kind", "state", "created", "served", "finished", "error"},
     "items": {
         *("job", "number", "id", "name", "sha256", "bytes", "attributes", "box", "path"),
         *("state", "reason", "attempts", "version"),
     },
     "uploads": {"sha256", "version"},
+    "settled": {"number", "version"},
 }
 
 

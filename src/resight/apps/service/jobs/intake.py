@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from resight.apps.service.error_responses import ApiError, not_found
 from resight.apps.service.jobs.database import JobDatabase
+from resight.apps.service.jobs.job_queue import JobQueue
 from resight.apps.service.jobs.models import Job, Kind, PendingImage, ReceivedFile
-from resight.apps.service.jobs.store import FindPending, JobQueue, JobStore, Prepare, QueueLimits
+from resight.apps.service.jobs.store import FindPending, JobStore, Prepare, QueueLimits
 from resight.apps.service.jobs.upload_ledger import Quarantine
 from resight.apps.service.jobs.uploads import UploadStore, choose_ids
 from resight.apps.service.jobs.write_lock import hold_write_lock, retry_while_busy
@@ -139,7 +140,8 @@ class Intake:
 
     def _drop(self, wanted: Sequence[str], stored: Mapping[str, str]) -> set[str]:
         try:
-            return self.store.drop(wanted, list(stored.values()))
+            version = self.collection.view().version if stored else 0
+            return self.store.drop(wanted, list(stored.values()), version)
         except StorageError as error:
             if not stored:
                 raise

@@ -1,10 +1,8 @@
-"""The jobs of one collection, in COLLECTION/jobs.sqlite.
+"""The jobs of one collection, in COLLECTION/jobs.sqlite: the clients' side, pending images in, jobs out.
 
-`JobStore` is the clients' side: pending images in, jobs out. A job is `receiving` while its files are written (so that
-no process removes them), `waiting` once it is accepted, `running` from its first batch on, and then over. Of two
-pending images with one id the later one counts, whichever is added first. `JobQueue` is the worker's side: items out,
-results in. A process that calls `claim` has the turn (write_lock.py) until `finish` or `release`, so that a
-claim needs neither owner nor expiry: another process simply claims the items of one that died.
+A job is `receiving` while its files are written (so that no process removes them), `waiting` once it is accepted,
+`running` from its first batch on, and then over. Of two pending images with one id the later one counts, whichever is
+added first. job_queue.py is the worker's side.
 """
 
 import json
@@ -20,20 +18,17 @@ from typing import Any, Protocol
 
 from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs.database import JobDatabase
-from resight.apps.service.jobs.models import Item, ItemResult, Job, Kind, PendingImage
-from resight.apps.service.jobs.upload_ledger import UploadLedger, discard, record_stored
+from resight.apps.service.jobs.models import Job, Kind, PendingImage
+from resight.apps.service.jobs.upload_ledger import UploadLedger, discard
 from resight.types import Skipped
 
 OPEN = "state IN ('waiting', 'running')"
 IN_OPEN_JOB = f"job IN (SELECT id FROM jobs WHERE {OPEN})"  # nosec B608  # constant text, values are bound
 RECEIVING_TIMEOUT = 600.0  # seconds after which a job whose files never all arrived is forgotten
 RETRY = 10.0  # seconds
-SUSPICIOUS, MAX_ATTEMPTS = 2, 5  # interrupted attempts, after which an image is tried alone, and then quarantined
 REPLACED = "a later upload of the same id replaced it before it was added"
 DELETED = "it was deleted before it was added"
 REVERTED = "the collection went back to an earlier state; its lost images are added again"
-STORED = ("added", "updated", "unchanged")
-STOPPED = f"the service stopped {MAX_ATTEMPTS} times while it added this image"
 
 
 class FindPending(Protocol):
@@ -57,8 +52,6 @@ class QueueLimits:
 
 
 class JobStore:
-    """The clients' side."""
-
     def __init__(self, database: JobDatabase, collection: str, limits: QueueLimits | None = None) -> None:
         self.collection = collection
         self._database = database
@@ -118,10 +111,11 @@ class JobStore:
             )
         return self.find(job)
 
-    def drop(self, ids: Sequence[str], deleted: Sequence[str] = ()) -> set[str]:
+    def drop(self, ids: Sequence[str], deleted: Sequence[str] = (), version: int = 0) -> set[str]:
         """Skip waiting images, since they are deleted; returns their ids.
 
         `deleted` are the hashes of the stored images that were deleted with them: their uploads are no longer needed.
+        `version` of the collection is without them.
         """
         with self._database.transaction() as table:
             waiting = {id for id in ids if _is_waiting(table, id)}
@@ -133,8 +127,15 @@ class JobStore:
                 "UPDATE items SET version = NULL WHERE id = ? AND version IS NOT NULL", [(id,) for id in ids]
             )
             table.executemany("INSERT OR REPLACE INTO uploads VALUES (?, NULL)", [(sha256,) for sha256 in deleted])
+            settle(table, version)
             finish_jobs(table)
         return waiting
+
+    def read_settled(self) -> int:
+        """The version of the collection that holds every change that a client was told of; 0 where there is none."""
+        with self._database.reading() as table:
+            row = table.execute("SELECT version FROM settled").fetchone()
+        return 0 if row is None else int(row["version"])
 
     def check(self) -> None:
         """Raises a StorageError where the database cannot be used."""
@@ -157,6 +158,7 @@ class JobStore:
                 (version,),
             ).rowcount
             table.execute("UPDATE items SET version = NULL WHERE version > ?", (version,))
+            table.execute("UPDATE settled SET version = min(version, ?)", (version,))
             table.executemany("UPDATE jobs SET state = 'waiting', finished = NULL, error = ? WHERE id = ?", jobs)
         return count
 
@@ -205,73 +207,6 @@ class JobStore:
             )
 
 
-class JobQueue:
-    """The worker's side."""
-
-    def __init__(self, database: JobDatabase) -> None:
-        self._database = database
-
-    def has_work(self) -> bool:
-        with self._database.reading() as table:
-            return table.execute(f"SELECT 1 FROM jobs WHERE {OPEN} LIMIT 1").fetchone() is not None  # nosec B608  # constant text, values are bound
-
-    def claim(self, limit: int) -> list[Item]:
-        """The next items to add, all of one job; the jobs alternate."""
-        with self._database.transaction() as table:
-            _give_up(table)
-            chosen = table.execute(f"SELECT id FROM jobs WHERE {OPEN} ORDER BY served, number LIMIT 1").fetchone()  # nosec B608  # constant text, values are bound
-            if chosen is None:
-                return []
-            rows = table.execute(
-                "SELECT * FROM items WHERE job = ? AND state = 'waiting' ORDER BY attempts, number LIMIT ?",
-                (chosen["id"], limit),
-            ).fetchall()
-            items = [read_item(row) for row in rows if row["attempts"] == rows[0]["attempts"]]
-            items = items[:1] if items[0].attempts >= SUSPICIOUS else items
-            table.execute("UPDATE jobs SET state = 'running', served = ? WHERE id = ?", (time.time(), chosen["id"]))
-            _count_attempt(table, items, 1)
-        return items
-
-    def keep_waiting(self, items: Sequence[Item]) -> list[Item]:
-        """The items that are still to be added."""
-        with self._database.reading() as table:
-            query = "SELECT state FROM items WHERE job = ? AND number = ?"
-            return [item for item in items if table.execute(query, (item.job, item.number)).fetchone()[0] == "waiting"]
-
-    def release(self, items: Sequence[Item], error: str | None = None) -> None:
-        """Return items that could not be started, without counting an attempt; `error` is the reason."""
-        with self._database.transaction() as table:
-            _count_attempt(table, items, -1)
-            table.execute(f"UPDATE jobs SET error = ? WHERE id = ? AND {OPEN}", (error, items[0].job))  # nosec B608  # constant text, values are bound
-
-    def finish(self, results: Sequence[ItemResult], version: int) -> None:
-        """Record the outcome of items, after the collection has stored them durably in this version."""
-        with self._database.transaction() as table:
-            for one in results:
-                key = (one.item.job, one.item.number)
-                changed = table.execute(
-                    "UPDATE items SET state = ?, reason = ? WHERE job = ? AND number = ? AND state != 'skipped'",
-                    (one.outcome, one.reason, *key),
-                ).rowcount  # skipped: it was deleted again since it was stored
-                table.execute(f"UPDATE jobs SET error = NULL WHERE id = ? AND {OPEN}", key[:1])  # nosec B608  # constant text, values are bound
-                if one.outcome in STORED and changed:
-                    record_stored(table, one.item, version)
-            finish_jobs(table)
-
-    def fail(self, job: str, error: str) -> None:
-        """End a job that cannot succeed now; its uploads go to the quarantine."""
-        with self._database.transaction() as table:
-            table.execute(
-                "UPDATE items SET state = 'quarantined', reason = ?"  # nosec B608  # constant text, values are bound
-                f" WHERE job = ? AND state = 'waiting' AND {IN_OPEN_JOB}",
-                (error, job),
-            )
-            table.execute(
-                f"UPDATE jobs SET state = 'failed', error = ?, finished = ? WHERE id = ? AND {OPEN}",  # nosec B608  # constant text, values are bound
-                (error, time.time(), job),
-            )
-
-
 def to_row(image: PendingImage) -> dict[str, Any]:
     """Columns of `items`."""
     return {
@@ -296,10 +231,6 @@ def read_image(row: Row) -> PendingImage:
         None if box is None else tuple(json.loads(box)),
         None if path is None else Path(path),
     )
-
-
-def read_item(row: Row) -> Item:
-    return Item(row["job"], row["number"], row["attempts"], read_image(row))
 
 
 def read_job(row: Row, counts: dict[str, int], skipped: list[Row], collection: str) -> Job:
@@ -350,6 +281,13 @@ def _read(table: Connection, job: str, collection: str) -> Job:
     return read_job(row, dict(counted), skipped, collection)
 
 
+def settle(table: Connection, version: int) -> None:
+    table.execute(
+        "INSERT INTO settled VALUES (1, ?) ON CONFLICT DO UPDATE SET version = max(version, excluded.version)",
+        (version,),
+    )
+
+
 def _is_waiting(table: Connection, id: str) -> bool:
     query = f"SELECT 1 FROM items WHERE id = ? AND state = 'waiting' AND {IN_OPEN_JOB}"  # nosec B608  # constant text, values are bound
     return table.execute(query, (id,)).fetchone() is not None
@@ -359,19 +297,3 @@ def _forget(table: Connection, condition: str, values: tuple[object, ...]) -> No
     discard(table, f"state = 'waiting' AND job IN (SELECT id FROM jobs WHERE {condition})", values)  # nosec B608  # constant text, values are bound
     table.execute(f"DELETE FROM items WHERE job IN (SELECT id FROM jobs WHERE {condition})", values)  # nosec B608  # constant text, values are bound
     table.execute(f"DELETE FROM jobs WHERE {condition}", values)  # nosec B608  # constant text, values are bound
-
-
-def _give_up(table: Connection) -> None:
-    table.execute(
-        "UPDATE items SET state = 'quarantined', reason = ?"  # nosec B608  # constant text, values are bound
-        f" WHERE state = 'waiting' AND attempts >= ? AND {IN_OPEN_JOB}",
-        (STOPPED, MAX_ATTEMPTS),
-    )
-    finish_jobs(table)
-
-
-def _count_attempt(table: Connection, items: Sequence[Item], change: int) -> None:
-    table.executemany(
-        "UPDATE items SET attempts = attempts + ? WHERE job = ? AND number = ?",
-        [(change, item.job, item.number) for item in items],
-    )

@@ -11,8 +11,9 @@ from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs import events
 from resight.apps.service.jobs.database import JobDatabase
 from resight.apps.service.jobs.events import EventStreams
+from resight.apps.service.jobs.job_queue import JobQueue
 from resight.apps.service.jobs.models import ItemResult, Job, PendingImage
-from resight.apps.service.jobs.store import JobQueue, JobStore
+from resight.apps.service.jobs.store import JobStore
 
 
 @pytest.fixture

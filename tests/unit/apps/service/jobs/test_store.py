@@ -9,8 +9,9 @@ import pytest
 from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs import store as stores
 from resight.apps.service.jobs.database import FILE, JobDatabase
+from resight.apps.service.jobs.job_queue import MAX_ATTEMPTS, SUSPICIOUS, JobQueue
 from resight.apps.service.jobs.models import ItemResult, PendingImage
-from resight.apps.service.jobs.store import MAX_ATTEMPTS, SUSPICIOUS, JobQueue, JobStore, QueueLimits
+from resight.apps.service.jobs.store import JobStore, QueueLimits
 from resight.errors import StorageError
 from resight.types import Skipped
 

@@ -8,8 +8,9 @@ from support.shelf import Shelf, arrive, promise, read
 
 from resight.apps.service.jobs.database import FILE
 from resight.apps.service.jobs.intake import Intake
+from resight.apps.service.jobs.job_queue import MAX_ATTEMPTS
 from resight.apps.service.jobs.maintenance import sweep
-from resight.apps.service.jobs.store import MAX_ATTEMPTS, QueueLimits
+from resight.apps.service.jobs.store import QueueLimits
 from resight.apps.service.jobs.upload_ledger import RECOVERED
 from resight.apps.service.jobs.worker import BatchAdder
 from resight.collection import Collection
@@ -140,6 +141,7 @@ def downgrade(intake: Intake) -> None:
             "DROP INDEX stored_items",
             "ALTER TABLE items DROP COLUMN version",
             "DROP TABLE uploads",
+            "DROP TABLE settled",
             "PRAGMA user_version = 0",
         ):
             table.execute(word)
