@@ -1,6 +1,9 @@
 import struct
+from pathlib import Path
 
+import numpy as np
 import pytest
+from support import odd_images
 
 from resight.data import decode
 
@@ -116,3 +119,15 @@ def test_the_jpeg_marker_makes_no_difference():
     block = build_block([(0x0112, 3, 1, struct.pack(">H", 6))], gps_entries(LAT, LON), ">")
     assert decode.read_exif(b"Exif\0\0" + block) == decode.read_exif(block)
     assert decode.read_exif(block).orientation == 6
+
+
+@pytest.mark.parametrize("max_side", [None, 1, 7, 30, 59])
+def test_an_image_converted_in_strips_is_that_converted_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_side: int | None
+) -> None:
+    for name, path in odd_images.write_readable(tmp_path).items():
+        data = path.read_bytes()
+        monkeypatch.setattr(decode, "STRIP", 10**9)
+        whole = decode.decode(data, name, max_side).pixels
+        monkeypatch.setattr(decode, "STRIP", 300)
+        assert np.array_equal(decode.decode(data, name, max_side).pixels, whole), name
