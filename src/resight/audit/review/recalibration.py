@@ -119,7 +119,7 @@ def load_correction(path: Path) -> Correction | None:
         correction = Correction(scale, shift, int(numbers["pairs"]), same, before, after)
         if not (math.isfinite(correction.shift) and 0 < correction.scale < math.inf):
             raise ValueError("a scale or a shift out of range")
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise InputError(
             f"{path} is not a correction",
             expected=f"pairs, {', '.join(NUMBERS)}",
