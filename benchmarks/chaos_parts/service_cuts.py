@@ -1,0 +1,120 @@
+"""A service that takes uploads, and is cut off; after the next start: is every accepted image there?
+
+Acknowledged are images of requests that were answered with 202, whether their job had ended or not, and deletions that
+were answered.
+"""
+
+import io
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import numpy as np
+from PIL import Image
+from support.lossy_disk import is_available, lossy_disk
+from support.serving import serve
+
+from resight.collection import open_collection
+
+RECIPE = "tokens"
+PATIENCE = 60.0  # seconds for the jobs of an earlier life to end
+Strike = Callable[["subprocess.Popen[str]"], None]
+
+
+def cut_power(folder: Path, count: int, seed: int) -> dict[str, object]:
+    if not is_available():
+        return {"skipped": "needs root, a loop device and ext4"}
+    with lossy_disk(folder) as disk:
+
+        def strike(process: "subprocess.Popen[str]") -> None:
+            disk.cut_power()
+            process.kill()
+            process.wait()
+            disk.unplug()
+            disk.plug_in()
+
+        return _repeat(disk.path, count, seed, strike)
+
+
+def kill(folder: Path, count: int, seed: int) -> dict[str, object]:
+    def strike(process: "subprocess.Popen[str]") -> None:
+        process.kill()
+        process.wait()
+
+    return _repeat(folder, count, seed, strike)
+
+
+def _repeat(folder: Path, count: int, seed: int, strike: Strike) -> dict[str, object]:
+    chance = random.Random(seed)
+    collection = folder / "collection.resight"
+    open_collection(collection, RECIPE)
+    expected: dict[str, bool] = {}  # id → whether it must be there
+    lost: list[str] = []
+    unopened: list[str] = []
+    for life in range(count + 1):
+        try:
+            with serve(collection) as server, httpx.Client(base_url=server.address, timeout=30) as client:
+                _wait(client)
+                lost += [name for name, there in expected.items() if _has(client, name) != there]
+                if life < count:
+                    _upload(client, life, chance, expected, strike, server.process)
+        except (AssertionError, httpx.HTTPError) as error:
+            unopened.append(f"life {life}: {type(error).__name__} {error}"[:300])
+            print(unopened[-1], file=sys.stderr)
+    return {
+        "count": count,
+        "acknowledged": len(expected),
+        "lost": len(set(lost)),
+        "unopened": len(unopened),
+        "why": unopened[:3],
+    }
+
+
+def _upload(
+    client: httpx.Client,
+    life: int,
+    chance: random.Random,
+    expected: dict[str, bool],
+    strike: Strike,
+    process: "subprocess.Popen[str]",
+) -> None:
+    """Upload images, delete one now and then, and strike at a random moment."""
+    for number in range(chance.randrange(1, 8)):
+        name = f"{life}-{number}.png"
+        sent = client.post("/api/images", files=[("images", (name, _draw(chance), "image/png"))])
+        if sent.status_code == 202:
+            expected[name] = True
+        old = chance.choice(list(expected)) if expected else name
+        if chance.random() < 0.2 and expected.pop(old, False):
+            with suppress(httpx.HTTPError):
+                if client.delete("/api/image", params={"id": old}).status_code == 200:
+                    expected[old] = False
+        time.sleep(chance.uniform(0, 0.3))
+    strike(process)
+
+
+def _wait(client: httpx.Client) -> None:
+    """Wait until the jobs of earlier lives have ended."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        jobs = client.get("/api/jobs").json()
+        if all(job["state"] in ("done", "failed", "cancelled") for job in jobs):
+            return
+        time.sleep(0.1)
+
+
+def _has(client: httpx.Client, name: str) -> bool:
+    return client.get("/api/image", params={"id": name}).status_code == 200
+
+
+def _draw(chance: random.Random) -> bytes:
+    rng = np.random.default_rng(chance.randrange(2**32))
+    small = Image.fromarray(rng.integers(0, 255, (9, 12, 3), dtype=np.uint8))
+    out = io.BytesIO()
+    small.resize((120, 90), Image.Resampling.BICUBIC).save(out, "PNG")
+    return out.getvalue()
