@@ -6,24 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.same_process import SameProcess
 from support.samples import moonbench as sample
 
-from resight.reproduce import worker
 from resight.reproduce.kinds import find
 from resight.reproduce.paper_table import list_tables, load_table
-from resight.reproduce.run import Cell, DataFolders, Measured, NotRun, Run
+from resight.reproduce.run import Cell, DataFolders, Measured, NotRun
 
 TABLES = list_tables("moonbench")
 NO_COUNTERPART = {"All tokens", "R@1", "B/tok", "Comp."}  # rows and columns that the paper's table need not have
-
-
-class SameProcess(Run):
-    """Runs in this process, which is quicker to start."""
-
-    def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:  # noqa: ARG002
-        answer = worker.answer(function, arguments)
-        found: dict[str, Any] | NotRun = answer["answer"] if "answer" in answer else NotRun(answer["reason"])
-        return found
 
 
 @pytest.fixture(scope="module")

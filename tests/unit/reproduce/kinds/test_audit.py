@@ -2,18 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from support.same_process import SameProcess
 from support.samples import gldv2, nc_clean, sfm120k
 
 from resight.data.sets.gldv2 import list_removed
 from resight.errors import RecipeError
-from resight.reproduce import worker
 from resight.reproduce.kinds import audit
 from resight.reproduce.paper_table import PaperTable, load_table
-from resight.reproduce.run import Cell, DataFolders, Measured, NotRun, Run
+from resight.reproduce.run import Cell, DataFolders, Measured, NotRun
 
 REPORT = {
     "sets": [
@@ -29,16 +28,8 @@ REPORT = {
 }
 
 
-class HereRun(Run):
-    """Runs functions in this process."""
-
-    def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:  # noqa: ARG002
-        found = worker.answer(function, arguments)
-        return found["answer"] if "answer" in found else NotRun(str(found["reason"]))
-
-
 def measure(table: PaperTable, folder: Path, *overrides: str) -> dict[tuple[str, str], Cell]:
-    run = HereRun(folder / "results", DataFolders(folder), overrides=overrides)
+    run = SameProcess(folder / "results", DataFolders(folder), overrides=overrides)
     return {(row, column): cell for row, column, cell in audit.measure(table, table.rows, run)}
 
 
