@@ -1,20 +1,25 @@
-"""Backbones that resight trains (cider, landmark): the sources of their weights, and the trained network as a Backbone.
+"""Backbones that resight trains (cider, landmark): how their networks are made, and the trained one as a Backbone.
 
 `weights` names a file made by `resight train`, which also holds the design of the network. Without it, `build` makes a
 network to train: its weights are random and always the same, those of its backbone come from the makers (`pretrained`)
 or from a file (`backbone_weights`). An untrained network refuses to encode unless `untrained` asks for it.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 
-from resight.encode.networks.torch_backbone import Input, Outputs, Settings, TorchBackbone
+from resight.encode.networks.design_header import choose_design, read_design
+from resight.encode.networks.torch_backbone import SEED, Input, Outputs, Settings, TorchBackbone
 from resight.errors import MissingWeights, RecipeError
 from resight.types import Features, Picture
+
+Design = TypeVar("Design")  # a dataclass
+Trunk = TypeVar("Trunk", bound=torch.nn.Module)
+Network = TypeVar("Network", bound=torch.nn.Module)
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,40 @@ def find_file(name: str, settings: TrainableSettings) -> Path | None:
             fix="check the settings `weights` and `backbone_weights`",
         )
     return path
+
+
+@dataclass(frozen=True)
+class Blueprint(Generic[Design, Trunk, Network]):
+    """How a plug-in makes its networks. A Config has all fields of its `design`."""
+
+    design: type[Design]
+    key: str  # of the design in the header of a trained file
+    make_trunk: Callable[[Design, Settings], Trunk]  # the backbone; Settings name its weights
+    assemble: Callable[[Design, Trunk], Network]
+    load: Callable[[Network, Path], object]  # fills a network from a file
+
+    def make_network(self, config: TrainableSettings) -> Network:
+        """The network on the CPU, ready to train."""
+        network = self._make_untrained(config, config.backbone_source)
+        if config.weights is not None:
+            self.load(network, config.weights)
+        return network.train()
+
+    def sketch(self, config: TrainableSettings) -> Network:
+        """The network without values, on torch's meta device."""
+        with torch.device("meta"):
+            return self._make_untrained(config, Settings(untrained=True))
+
+    def _make_untrained(self, config: TrainableSettings, source: Settings) -> Network:
+        """The network with random weights, but for its backbone's: `source` names those."""
+        kind: Any = self.design
+        design: Design = kind(**{field.name: getattr(config, field.name) for field in fields(kind)})
+        if config.weights is not None:
+            design = choose_design(design, read_design(self.design, self.key, config.weights), config.weights.name)
+        trunk = self.make_trunk(design, source)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SEED)
+            return self.assemble(design, trunk)
 
 
 class Readable(Protocol):

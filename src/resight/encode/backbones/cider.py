@@ -9,21 +9,25 @@ are those of its `design.py`.
 weights come from without it. `network` is the torch module.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from resight.encode.backbones import About
-from resight.encode.backbones._trainable import TrainableBackbone, TrainableSettings, check_sources, find_file
+from resight.encode.backbones._trainable import (
+    Blueprint,
+    TrainableBackbone,
+    TrainableSettings,
+    check_sources,
+    find_file,
+)
 from resight.encode.named_networks import Cost
 from resight.encode.networks.checkpoint_loader import load_weights
 from resight.encode.networks.cider.backbone import make_map_backbone
 from resight.encode.networks.cider.design import KEY, Design
 from resight.encode.networks.cider.network import CiderNetwork, count_costs
-from resight.encode.networks.design_header import choose_design, read_design
-from resight.encode.networks.torch_backbone import SEED, Outputs, Settings
+from resight.encode.networks.torch_backbone import Outputs, Settings
 
 TITLE = "CiDeR"
 ABOUT = About(
@@ -43,9 +47,8 @@ class Config(Design, TrainableSettings):
         Design.__post_init__(self)
         check_sources("cider", self)
 
-    @property
-    def design(self) -> Design:
-        return Design(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Design)})
+
+BLUEPRINT = Blueprint(Design, KEY, make_map_backbone, CiderNetwork, load_weights)
 
 
 def build(config: Config) -> TrainableBackbone:
@@ -55,21 +58,7 @@ def build(config: Config) -> TrainableBackbone:
 
 def make_network(config: Config) -> CiderNetwork:
     """The network on the CPU, ready to train."""
-    network = make_untrained(config, config.backbone_source)
-    if config.weights is not None:
-        load_weights(network, config.weights)
-    return network.train()
-
-
-def make_untrained(config: Config, source: Settings) -> CiderNetwork:
-    """The network with random weights, but for its backbone's: `source` names those."""
-    design = config.design
-    if config.weights is not None:
-        design = choose_design(design, read_design(Design, KEY, config.weights), config.weights.name)
-    backbone = make_map_backbone(design, source)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
-        return CiderNetwork(design, backbone)
+    return BLUEPRINT.make_network(config)
 
 
 def find_weights(config: Config) -> Path | None:
@@ -79,8 +68,7 @@ def find_weights(config: Config) -> Path | None:
 
 def sketch(config: Config) -> "Reader":
     """The network without values, on torch's meta device."""
-    with torch.device("meta"):
-        return Reader(make_untrained(config, Settings(untrained=True)))
+    return Reader(BLUEPRINT.sketch(config))
 
 
 def count_parts(config: Config) -> list[Cost]:

@@ -11,22 +11,26 @@ code has saved (published_layouts.py). `_trainable.py` says where weights come f
 module.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from resight.encode.backbones import About
-from resight.encode.backbones._trainable import TrainableBackbone, TrainableSettings, check_sources, find_file
+from resight.encode.backbones._trainable import (
+    Blueprint,
+    TrainableBackbone,
+    TrainableSettings,
+    check_sources,
+    find_file,
+)
 from resight.encode.named_networks import Cost
-from resight.encode.networks.design_header import choose_design, read_design
 from resight.encode.networks.flops import count_costs
 from resight.encode.networks.landmark.landmark_design import KEY, Design
 from resight.encode.networks.landmark.landmark_network import LandmarkNetwork
 from resight.encode.networks.landmark.published_layouts import load_landmark_weights
-from resight.encode.networks.landmark.resnet_stages import make_stages
-from resight.encode.networks.torch_backbone import SEED, Outputs, Settings
+from resight.encode.networks.landmark.resnet_stages import ResNetStages, make_stages
+from resight.encode.networks.torch_backbone import Outputs, Settings
 from resight.errors import RecipeError
 
 TITLE = "landmark"
@@ -54,9 +58,12 @@ class Config(Design, TrainableSettings):
                 fix="leave it out",
             )
 
-    @property
-    def network_design(self) -> Design:
-        return Design(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Design)})
+
+def make_trunk(design: Design, source: Settings) -> ResNetStages:
+    return make_stages(design.backbone, source)
+
+
+BLUEPRINT = Blueprint(Design, KEY, make_trunk, LandmarkNetwork, load_landmark_weights)
 
 
 def build(config: Config) -> TrainableBackbone:
@@ -66,21 +73,7 @@ def build(config: Config) -> TrainableBackbone:
 
 def make_network(config: Config) -> LandmarkNetwork:
     """The network on the CPU, ready to train."""
-    network = make_untrained(config, config.backbone_source)
-    if config.weights is not None:
-        load_landmark_weights(network, config.weights)
-    return network.train()
-
-
-def make_untrained(config: Config, source: Settings) -> LandmarkNetwork:
-    """The network with random weights, but for its backbone's: `source` names those."""
-    design = config.network_design
-    if config.weights is not None:
-        design = choose_design(design, read_design(Design, KEY, config.weights), config.weights.name)
-    backbone = make_stages(design.backbone, source)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
-        return LandmarkNetwork(design, backbone)
+    return BLUEPRINT.make_network(config)
 
 
 def find_weights(config: Config) -> Path | None:
@@ -90,8 +83,7 @@ def find_weights(config: Config) -> Path | None:
 
 def sketch(config: Config) -> "Reader":
     """The network without values, on torch's meta device."""
-    with torch.device("meta"):
-        return Reader(make_untrained(config, Settings(untrained=True)))
+    return Reader(BLUEPRINT.sketch(config))
 
 
 def count_parts(config: Config) -> list[Cost]:

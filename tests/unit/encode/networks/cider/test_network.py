@@ -191,5 +191,5 @@ def test_a_block_that_is_not_there_is_refused():
 
 
 def test_thresholds_are_evenly_spaced_unless_given():
-    assert cider.Config(masks=3).design.spaced_thresholds == pytest.approx((0.25, 0.5, 0.75))
-    assert cider.Config().design.spaced_thresholds == pytest.approx((1 / 3, 2 / 3))
+    assert cider.Config(masks=3).spaced_thresholds == pytest.approx((0.25, 0.5, 0.75))
+    assert cider.Config().spaced_thresholds == pytest.approx((1 / 3, 2 / 3))
