@@ -27,14 +27,7 @@ Distances = NDArray[np.float64]
 
 def tabulate_distances(dataset: Dataset, rows: Sequence[Row] = ()) -> Table:
     """Neighbours of the queries, and the first answers of rows on the same data set."""
-    images, queries = find_positions(dataset.database), find_positions(dataset.queries)
-    if not images or not queries:
-        raise InputError(
-            f"{dataset.name} has no positions to measure distances by",
-            expected="lat and lon of images and of queries",
-            actual=f"{len(images)} images and {len(queries)} queries with a position",
-            fix="leave out --distances, or add positions to the manifest",
-        )
+    images, queries = locate_dataset(dataset)
     nearest = find_neighbours(list(queries.values()), list(images.values()))
     lines = [(f"{k}-NN", str(len(queries)), *_format(nearest[:, k - 1])) for k in NEIGHBOURS if k <= nearest.shape[1]]
     for row in rows:
@@ -51,6 +44,19 @@ def tabulate_distances(dataset: Dataset, rows: Sequence[Row] = ()) -> Table:
             *_count_unknown(dataset, len(images), len(queries)),
         ),
     )
+
+
+def locate_dataset(dataset: Dataset) -> tuple[dict[str, Position], dict[str, Position]]:
+    """The positions of images and of queries, by id; InputError if either have none."""
+    images, queries = _locate(dataset.database), _locate(dataset.queries)
+    if not images or not queries:
+        raise InputError(
+            f"{dataset.name} has no positions to measure distances by",
+            expected="lat and lon of images and of queries",
+            actual=f"{len(images)} images and {len(queries)} queries with a position",
+            fix="choose a data set with positions, or add them to the manifest",
+        )
+    return images, queries
 
 
 def find_neighbours(queries: Sequence[Position], images: Sequence[Position], most: int = max(NEIGHBOURS)) -> Distances:
@@ -74,7 +80,7 @@ def measure_answers(row: Row, queries: Mapping[str, Position], images: Mapping[s
     )
 
 
-def find_positions(refs: Sequence[ImageRef]) -> dict[str, Position]:
+def _locate(refs: Sequence[ImageRef]) -> dict[str, Position]:
     """Id → latitude and longitude of the images that have them."""
     found = {ref.id: find_position(ref.attributes) for ref in refs}
     return {name: position for name, position in found.items() if position is not None}

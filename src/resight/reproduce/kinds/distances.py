@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from resight import plugins
 from resight.data import sets
 from resight.errors import InputError, RecipeError
-from resight.evaluate.distances import find_neighbours, find_positions
+from resight.evaluate.distances import find_neighbours, locate_dataset
 from resight.files.atomic import write_atomic
 from resight.recipe.overrides import apply
 from resight.recipe.tables import read_choice
@@ -71,14 +71,7 @@ def measure_percentiles(data: Any, root: str, neighbours: Sequence[int], percent
     """{"k": {"percentile": [value, low, high]}} for each k that the database has; and the ids of all images."""
     choice = read_choice(data, "data")
     dataset = sets.build(choice.name, **choice.settings).load(Path(root))
-    images, queries = find_positions(dataset.database), find_positions(dataset.queries)
-    if not images or not queries:
-        raise InputError(
-            f"{dataset.name} has no positions to measure distances by",
-            expected="lat and lon of images and of queries",
-            actual=f"{len(images)} images and {len(queries)} queries with a position",
-            fix="choose a data set with positions",
-        )
+    images, queries = locate_dataset(dataset)
     nearest = find_neighbours(list(queries.values()), list(images.values()), max(neighbours))
     figures = {
         str(k): dict(zip(map(str, percentiles), find_percentiles(nearest[:, k - 1], percentiles), strict=True))
