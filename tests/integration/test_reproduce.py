@@ -10,19 +10,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 from support.running import run
+from support.same_process import SameProcess
 from support.scenes import write_views
 
-from resight.reproduce import kinds, worker
+from resight.reproduce import kinds
 from resight.reproduce.experiments import list_experiments
 from resight.reproduce.paper_table import PaperTable, list_papers, list_tables, load_paper
 from resight.reproduce.reproduction import Reproduction
-from resight.reproduce.run import DataFolders, Measured, NotRun, Run
+from resight.reproduce.run import DataFolders, Measured, NotRun
 
 SAMPLES = ("craterbench", "ilias", "instre", "moonbench", "msls", "oxford_paris", "revisited")
 TINY = 'branches.*.encoder={ name = "timm", model = "vit_tiny_patch16_224", untrained = true, size = 64 }'
@@ -88,15 +88,6 @@ if "resight.reproduce.worker" in sys.orig_argv and '"words": 13' in Path(sys.ori
 """
 
 
-class SameProcess(Run):
-    """Runs functions in this process."""
-
-    def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:
-        del remember
-        found = worker.answer(function, arguments)
-        return found["answer"] if "answer" in found else NotRun(found["reason"])
-
-
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder per data set."""
@@ -115,7 +106,6 @@ def test_a_table_runs_on_samples_and_has_the_shape_of_the_published_one(
     table: PaperTable, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run("data", "boxes", "ilias", samples / "ilias", "--out", "boxes.csv").code == 0  # table 6 of Patchify
     rows = [row for row in table.rows if not row.skip][:ROWS]
     overrides = [word for name in table.data for word in SMALLER.get(name, ())]
     overrides += ["branches.*.descriptor.words=2"] if is_local(table) else [TINY]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from resight import plugins
+from resight.data.check import export_boxes, list_boxes
 from resight.encode import named_networks
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import MissingExtra, ResightError
@@ -43,6 +44,14 @@ def load_data(data: Any, root: str) -> dict[str, Any]:
     recipe = Recipe("data", branches=(), data=read_choice(data, "data"), metrics=("ap",))
     dataset = load_dataset(recipe, Path(root))
     return {"database": len(dataset.database), "queries": len(dataset.queries)}
+
+
+def write_boxes(data: Any, root: str, path: str) -> dict[str, Any]:
+    """Write the true boxes of the data set's images, as `resight data boxes` does."""
+    recipe = Recipe("boxes", branches=(), data=read_choice(data, "data"), metrics=("ap",))
+    boxes = list_boxes(load_dataset(recipe, Path(root)))
+    export_boxes(boxes, Path(path))
+    return {"images": len(boxes)}
 
 
 def _measure_halves(

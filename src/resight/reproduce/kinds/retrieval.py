@@ -4,7 +4,7 @@ In: a PaperTable. Out: a Measured per cell, with the 95 % interval of a bootstra
 same data and encoders run together in one process, up to GROUP of them, so that each image is encoded once. If such a
 process dies, its experiments run again in two halves, and so on down to single ones: only those that fail alone are
 NotRun. Each measured experiment is remembered by itself, whatever ran beside it. Facts (`params`, `gflops`, bytes) have
-no interval.
+no interval. Regions of a recipe may have path = "{boxes}": a file of the data set's true boxes, which the run writes.
 """
 
 import json
@@ -31,9 +31,12 @@ from resight.reproduce.run import Cell, Measured, NotRun, Run
 
 GROUP = 16  # experiments per process: each adds the rows of its branches on disk
 COMPLEXITY = ("params", "gflops")  # facts that need no search
+BOXES = '"{boxes}"'  # in a recipe, as JSON: the true boxes of its data set
 LIKE = "like"  # the row or column of another table that one is compared with
 CHILD = "resight.reproduce.kinds._retrieval_group"
-MEASURE, LOAD, COUNT = (f"{CHILD}:{name}" for name in ("measure_group", "load_data", "count_complexity"))
+MEASURE, LOAD, COUNT, WRITE_BOXES = (
+    f"{CHILD}:{name}" for name in ("measure_group", "load_data", "count_complexity", "write_boxes")
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Question:
     """An experiment to run."""
 
     experiment: Experiment
+    recipe: Mapping[str, Any]  # as the experiment has it, with the path of the true boxes instead of BOXES
     root: str  # folder of its data set
     key: str  # what its answer is remembered by
 
@@ -113,7 +117,11 @@ def measure_experiments(experiments: Sequence[Experiment], run: Run) -> dict[str
         except InputError as error:
             found[each.key] = NotRun(worker.describe(error))
             continue
-        question = Question(each, root, run.make_key(MEASURE, {"recipes": [dict(each.table)], "root": root}))
+        recipe = fill_in_boxes(each.table, root, run)
+        if isinstance(recipe, NotRun):
+            found[each.key] = recipe
+            continue
+        question = Question(each, recipe, root, run.make_key(MEASURE, {"recipes": [recipe], "root": root}))
         known = run.recall(question.key)
         if known is None:
             left.append(question)
@@ -149,10 +157,29 @@ def find_root(experiment: Experiment, run: Run) -> Path:
     return run.root(which if which in run.data.named else data.name)
 
 
+def fill_in_boxes(recipe: Mapping[str, Any], root: str, run: Run) -> dict[str, Any] | NotRun:
+    """The recipe with the path of a file of the data set's true boxes instead of BOXES.
+
+    The file lies in the folder of the run. Its name changes with the data set, so that it is written once.
+    """
+    text = json.dumps(recipe)
+    if BOXES not in text:
+        return dict(recipe)
+    arguments = {"data": recipe["data"], "root": root}
+    path = run.folder / f"boxes_{run.make_key(WRITE_BOXES, arguments)[:16]}.csv"
+    if not path.exists():
+        run.report("writing the true boxes")
+        written = run.isolate(WRITE_BOXES, {**arguments, "path": str(path)}, remember=False)
+        if isinstance(written, NotRun):
+            return written
+    filled: dict[str, Any] = json.loads(text.replace(BOXES, json.dumps(str(path))))
+    return filled
+
+
 def _measure_halves(members: Sequence[Question], run: Run) -> dict[str, Outcome | NotRun]:
     """Experiments that share their data and encoders: together, or in two halves if the process dies."""
     arguments = {
-        "recipes": [dict(each.experiment.table) for each in members],
+        "recipes": [each.recipe for each in members],
         "root": members[0].root,
         "cache": str(run.cache_folder) if run.cache_folder else None,
         "cache_bytes": run.cache_bytes,

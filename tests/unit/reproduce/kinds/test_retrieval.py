@@ -118,6 +118,54 @@ def test_which_of_two_data_sets_in_one_may_have_a_folder_of_its_own(tmp_path: Pa
     assert isinstance(measure(table, run)["K = 1", "mAP"], Measured)
 
 
+BOXES = "branches.0.regions={ name = 'file', path = '{boxes}' }"
+
+
+class BoxRun(FakeRun):
+    """Writes the file of true boxes, unless there are none."""
+
+    def __init__(self, folder: Path, has_boxes: bool = True) -> None:
+        super().__init__(folder)
+        self.has_boxes = has_boxes
+        self.written: list[Path] = []
+        self.read: list[Path] = []
+
+    def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:
+        if function == retrieval.WRITE_BOXES:
+            if not self.has_boxes:
+                return NotRun("manifest has no boxes")
+            self.written.append(Path(arguments["path"]))
+            self.written[-1].parent.mkdir(parents=True, exist_ok=True)
+            self.written[-1].touch()
+        if function == retrieval.MEASURE:
+            branches = [recipe["branches"][0] for recipe in arguments["recipes"]]
+            self.read += [Path(branch["regions"]["path"]) for branch in branches if "regions" in branch]
+        return super().isolate(function, arguments, remember)
+
+
+def test_true_boxes_are_written_once_per_data_set(tmp_path: Path) -> None:
+    table = replace(TABLE, rows=(TABLE.rows[0], *(replace(row, set=(*row.set, BOXES)) for row in TABLE.rows[1:])))
+    first = BoxRun(tmp_path)
+    cells = measure(table, first)
+    assert all(isinstance(cell, Measured) for cell in cells.values())
+    (path,) = first.written
+    assert first.read == [path] * 3 and path.parent == first.folder
+    again = BoxRun(tmp_path)
+    assert measure(table, again) == cells
+    assert (again.written, again.read) == ([], [])  # remembered
+    (tmp_path / "data" / "more.csv").touch()  # other data, other boxes
+    changed = BoxRun(tmp_path)
+    measure(table, changed)
+    assert len(changed.written) == 1 and changed.written[0] != path
+
+
+def test_a_data_set_without_true_boxes_costs_the_cells_that_need_them(tmp_path: Path) -> None:
+    table = replace(TABLE, rows=(TABLE.rows[0], replace(TABLE.rows[1], set=(BOXES,))))
+    cells = measure(table, BoxRun(tmp_path, has_boxes=False))
+    assert isinstance(cells["K = 1", "mAP"], Measured)
+    assert cells["K = 2", "mAP"] == NotRun("manifest has no boxes")
+
+
 def test_facts_of_an_evaluation() -> None:
     facts = {BYTES: 64.0, ROWS: 4.0, MEGABYTES: 0.5, COMPRESSION: 16.0}
     assert find_facts(facts) == {
