@@ -1,14 +1,14 @@
 """Tables of model complexity: facts of a row, parts of a network, and rows that cannot be counted."""
 
 import pytest
+from support.same_process import SameProcess
 
 pytest.importorskip("resight.encode.backbones.timm")
 
 from resight.errors import InputError
 from resight.reproduce.kinds import complexity
 from resight.reproduce.paper_table import load_table
-from resight.reproduce.run import Measured, NotRun, Run
-from resight.reproduce.worker import answer
+from resight.reproduce.run import Measured, NotRun
 from resight.types import Choice
 
 TABLE = """
@@ -59,28 +59,18 @@ skip = "not a public network"
 """
 
 
-class HereRun(Run):
-    """Calls functions in this process, as a worker would, and counts the calls."""
-
-    calls = 0
-
-    def isolate(self, function, arguments):
-        self.calls += 1
-        found = answer(function, arguments)
-        return found["answer"] if "answer" in found else NotRun(found["reason"])
-
-
 def read_table(tmp_path, text=TABLE):
     path = tmp_path / "sizes.toml"
     path.write_text(text, encoding="utf-8")
     return load_table(path)
 
 
-@pytest.fixture
-def cells(tmp_path):
-    table, run = read_table(tmp_path), HereRun(tmp_path / "out")
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sizes")
+    table, run = read_table(folder), SameProcess(folder / "out")
     found = {(row, column): cell for row, column, cell in complexity.measure(table, table.rows, run)}
-    assert run.calls == 5  # once per row, whatever the number of columns
+    assert len(run.asked) == 5  # once per row, whatever the number of columns
     return found
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.same_process import SameProcess
 from support.samples import msls as sample
 
 from resight.errors import InputError, RecipeError
@@ -32,7 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(root: Path, folder: Path, *overrides: str) -> dict[tuple[str, str], Cell]:
-    one = Run(folder, DataFolders(root, alone="msls"), overrides=overrides)
+    one = SameProcess(folder, DataFolders(root, alone="msls"), overrides=overrides)
     return {(row, column): cell for row, column, cell in distances.measure(TABLE, TABLE.rows, one)}
 
 

@@ -4,18 +4,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.builders import draw_texture, make_picture
+from support.same_process import SameProcess
 from support.samples import gldv2, nc_clean, oxford_paris, revisited, sfm120k
 
 from resight.encode import whitening as whitenings
+from resight.encode.encoder import Encoder
 from resight.encode.networks.design_header import save_network
 from resight.errors import RecipeError
 from resight.recipe import parse
-from resight.reproduce import worker
-from resight.reproduce.kinds import training
+from resight.reproduce.kinds import retrieval, training
 from resight.reproduce.paper_table import PaperTable, list_tables, load_table
 from resight.reproduce.run import Cell, DataFolders, Measured, NotRun, Run
 from resight.train.train_config import BEFORE_TRAINING, NETWORK, REPORT
@@ -33,38 +35,47 @@ TINY = (
     "train.workers=1",
 )
 TABLES = [name for name in list_tables("cider") if load_table(name).kind == "training"]
+SPLIT = {"keble_000006": "overlapping", "keble_000007": "other"}  # the queries of ROxford
 Cells = dict[tuple[str, str], Cell]
 
 
-class HereRun(Run):
-    """Runs functions in this process, and counts them."""
-
+class HereRun(SameProcess):
     def __init__(self, folder: Path, data: DataFolders, overrides: tuple[str, ...] = TINY) -> None:
         super().__init__(folder, data, overrides=overrides)
-        self.asked: list[str] = []
-
-    def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:  # noqa: ARG002
-        self.asked.append(function.partition(":")[2])
-        found = json.loads(json.dumps(worker.answer(function, json.loads(json.dumps(arguments)))))
-        return found["answer"] if "answer" in found else NotRun(str(found["reason"]))
 
 
 class RandomRun(HereRun):
-    """Networks keep their random weights instead of being trained."""
+    """Networks keep their random weights instead of being trained, and describe one image instead of data sets."""
+
+    described: ClassVar[set[str]] = set()  # branches whose descriptions were checked, by their settings
 
     def isolate(self, function: str, arguments: dict[str, Any], remember: bool = True) -> dict[str, Any] | NotRun:
-        if function != training.TRAIN:
-            return super().isolate(function, arguments, remember)
-        recipe = parse({"name": "random", **arguments["recipe"]})
+        if function == training.TRAIN:
+            self.save(arguments["recipe"], Path(arguments["out"]))
+            return {}
+        if function == retrieval.MEASURE:
+            return {"queries": list(SPLIT), "rows": [self.describe(recipe) for recipe in arguments["recipes"]]}
+        return super().isolate(function, arguments, remember)
+
+    def save(self, table: dict[str, Any], folder: Path) -> None:
+        recipe = parse({"name": "random", **table})
         (branch,) = recipe.branches
         kept = {key: value for key, value in branch.encoder.settings.items() if key not in BEFORE_TRAINING}
         encoder = Choice(branch.encoder.name, kept)
         network = make_network(replace(recipe, branches=(replace(branch, encoder=encoder),)))
-        folder = Path(arguments["out"])
         folder.mkdir(parents=True)
         save_network(network, network.design, encoder.name, folder / NETWORK)
         (folder / REPORT).write_text("{}")
-        return {}
+
+    def describe(self, table: dict[str, Any]) -> dict[str, Any]:
+        """A figure per metric, if the recipe's network can describe an image at the scales of the recipe."""
+        recipe = parse({"name": "random", **table})
+        if (key := repr(recipe.branches)) not in self.described:
+            picture = make_picture(draw_texture(np.random.default_rng(0), 48, 40))
+            ((rows,),) = Encoder(recipe.branches).encode([picture])
+            assert rows.vectors.shape == (1, 8) and np.isclose(np.linalg.norm(rows.vectors), 1)
+            self.described.add(key)
+        return {"figures": {metric: [0.5, 0.5, 0.5, [0.5, 0.5]] for metric in recipe.metrics}, "facts": {}}
 
 
 @pytest.fixture(scope="module")
@@ -117,21 +128,28 @@ def test_resolutions_share_a_network_and_have_a_whitening_per_setting_of_the_dat
     assert single.queries.keys() == mixed.queries.keys() == {"keble_000006", "keble_000007"}
 
 
-def test_whitening_shares_its_network_with_other_tables(data: DataFolders, tmp_path: Path):
+@pytest.fixture(scope="module")
+def table_a22(data: DataFolders, tmp_path_factory: pytest.TempPathFactory) -> tuple[HereRun, Cells]:
+    table = load_table("cider/table_a22")
+    run = HereRun(tmp_path_factory.mktemp("a22") / "table_a22", data)
+    return run, measure(table, run)
+
+
+def test_whitening_shares_its_network_with_other_tables(data: DataFolders, table_a22: tuple[HereRun, Cells]):
     """Table 9's T = 2 is the network of table A22, though it says so explicitly."""
     table, other = load_table("cider/table_a22"), load_table("cider/table_9")
-    run = HereRun(tmp_path / "table_a22", data)
-    cells = measure(table, run)
+    run, cells = table_a22
+    folder = run.folder.parent
     check_shape(table, cells)
     assert [run.asked.count(step) for step in ("train", "whiten")] == [1, 1]
     plans = [training.make_plan(table, row, TINY) for row in table.rows]
     assert [plan.whitening for plan in plans] == ["none", "lw"]
     same = training.make_plan(other, other.rows[1], TINY)
     assert training.identify_network(plans[0]) == training.identify_network(same)
-    again = HereRun(tmp_path / "table_9", data)
-    measure(replace(other, rows=other.rows[1:2]), again)
+    again = HereRun(folder / "table_9", data)
+    measure(replace(other, rows=other.rows[1:2], columns=other.columns[:1]), again)
     assert [again.asked.count(step) for step in ("train", "whiten")] == [0, 0]
-    (network,) = (tmp_path / "networks").iterdir()
+    (network,) = (folder / "networks").iterdir()
     weights = (network / "network.safetensors").read_bytes()
     (network / "report.json").unlink()  # as if it had been stopped before its end
     measure(replace(table, columns=table.columns[4:5]), again)
@@ -150,11 +168,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_runs_at_random_weights(name: str, data: DataFolders, shared: Path, tmp_path: Path):
-    """All its rows on ROxford, without whitening: a figure in each cell that the table asks for."""
+    """All its rows on ROxford, without whitening: a network for each, and a figure in each cell of the table."""
     table = load_table(name)
     columns = tuple(column for column in table.columns if column.settings.get("on") == "roxford5k")
     split = tmp_path / "overlap.csv"
-    split.write_text("id,split\nkeble_000006,overlapping\nkeble_000007,other\n")
+    split.write_text("\n".join(["id,split", *(f"{query},{part}" for query, part in SPLIT.items())]))
     given = (*TINY, "whitening=none", f"overlap={split}")
     cells = measure(replace(table, columns=columns), RandomRun(shared / table.name, data, given))
     assert columns and len(cells) == len(columns) * len(table.rows)
@@ -164,14 +182,13 @@ def test_every_table_runs_at_random_weights(name: str, data: DataFolders, shared
 
 
 def test_a_network_from_elsewhere_is_not_trained_and_one_row_that_fails_leaves_the_others(
-    data: DataFolders, tmp_path: Path
+    data: DataFolders, table_a22: tuple[HereRun, Cells], tmp_path: Path
 ):
     table = load_table("cider/table_a22")
-    first = HereRun(tmp_path / "a" / "table", data)
-    known = measure(table, first)
-    (network,) = (tmp_path / "a" / "networks").glob("*/network.safetensors")
+    first, known = table_a22
+    (network,) = (first.folder.parent / "networks").glob("*/network.safetensors")
     given = (*TINY, f"branches.0.encoder.weights={network}")
-    run = HereRun(tmp_path / "b" / "table", DataFolders(named={"revisited": data.find("revisited")}), given)
+    run = HereRun(tmp_path / "table", DataFolders(named={"revisited": data.find("revisited")}), given)
     cells = measure(table, run)
     assert "train" not in run.asked
     assert cells["no whitening", "ROxf Hard mAP"] == known["no whitening", "ROxf Hard mAP"]
