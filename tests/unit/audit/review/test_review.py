@@ -172,5 +172,5 @@ def test_review_json_may_be_written_by_hand(tmp_path: Path) -> None:
 
 def test_exported_votes_hold_no_formula(tmp_path: Path) -> None:
     review = make(tmp_path, [Pair("=1+1", "@b", "same", 0.5)])
-    review.vote("-kim", 1, "same")
-    assert review.export_csv().splitlines()[1].startswith("1,'=1+1,'@b,'-kim,same,")
+    review.vote("kim", 1, "same")
+    assert review.export_csv().splitlines()[1].startswith("1,'=1+1,'@b,kim,same,")
