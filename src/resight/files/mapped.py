@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 
-def create_mapped(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+def create_mapped(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> "np.memmap[Any, Any]":
     """A new npy file as an array; a file that was there is replaced, and nothing is left if the disk is full."""
-    array: NDArray[Any] = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
     try:
         reserve(path)
     except OSError:

@@ -9,12 +9,11 @@ on a collection's own pairs.
 """
 
 import json
-import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.files.documents import load_json
 from resight.files.durable import sync_file, sync_folder
+from resight.search.shortlist import ShortlistSignals
 from resight.types import Ranking
 
 LOGARITHMIC = frozenset({"inliers", "standout"})
@@ -33,6 +33,7 @@ WITHOUT, WITH_PRIOR = 1e-2, 0.5  # strength of the pull towards 0, and towards t
 CHECK = "checksum"
 SHIPPED = Path(__file__).with_name("calibration.json")
 Signals = Mapping[str, float]
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True)
@@ -44,25 +45,40 @@ class Calibration:
     spaces: Mapping[str, str] = field(default_factory=dict)  # score → the encoding that it belongs to
 
     def log_odds(self, signals: Signals) -> float:
-        return self.bias + sum(weight * _shape(name, signals.get(name, 0.0)) for name, weight in self.weights.items())
+        values = ((weight, _shape(name, np.float64(signals.get(name, 0.0)))) for name, weight in self.weights.items())
+        return float(self.bias + sum(weight * value for weight, value in values))
 
-    def probability(self, log_odds: float) -> float:
+    def probability(self, log_odds: Number) -> Number:
         """Bounded by the number of pairs that it was fitted on (Laplace's rule): 98 right ones give .99 at most."""
-        chance = 1 / (1 + math.exp(-max(min(log_odds, 30.0), -30.0)))
-        other = self.pairs - self.same
-        return min(max(chance, 1 / (other + 2)), (self.same + 1) / (self.same + 2)) if self.pairs else chance
+        chance = 1 / (1 + np.exp(-np.clip(log_odds, -30.0, 30.0)))
+        if self.pairs:
+            chance = np.clip(chance, 1 / (self.pairs - self.same + 2), (self.same + 1) / (self.same + 2))
+        return cast(Number, float(chance) if np.ndim(chance) == 0 else chance)
 
 
 def apply(ranking: Ranking, calibration: Calibration | None) -> Ranking:
     """Probabilities for every image; the log-odds become the scores, and give the order."""
     if calibration is None:
         return ranking
-    odds = np.array([calibration.log_odds(ranking.signals.get(name, {})) for name in ranking.ids], dtype=np.float32)
+    odds = _log_odds(calibration, ranking)
     order = np.argsort(-odds, kind="stable")
-    ids = tuple(ranking.ids[row] for row in order)
+    ids = tuple(ranking.ids[row] for row in order.tolist())
     scores = odds[order]
-    probabilities = {name: calibration.probability(float(score)) for name, score in zip(ids, scores, strict=True)}
+    probabilities = dict(zip(ids, calibration.probability(scores.astype(np.float64)).tolist(), strict=True))
     return replace(ranking, ids=ids, scores=scores, probabilities=probabilities)
+
+
+def _log_odds(calibration: Calibration, ranking: Ranking) -> NDArray[np.float32]:
+    """`log_odds` of every image of a ranking; an evaluation ranks all images of a collection."""
+    signals = ranking.signals
+    odds = np.full(len(ranking.ids), calibration.bias, np.float64)
+    for name, weight in calibration.weights.items():
+        if isinstance(signals, ShortlistSignals):
+            values = signals.read(name, ranking.ids)
+        else:
+            values = np.array([signals.get(id, {}).get(name, 0.0) for id in ranking.ids], np.float64)
+        odds += weight * _shape(name, values)
+    return odds.astype(np.float32)
 
 
 def choose(
@@ -154,10 +170,10 @@ def save(calibrations: Sequence[Calibration], path: Path) -> None:
     sync_folder(path.parent)
 
 
-def _shape(name: str, value: float) -> float:
+def _shape(name: str, value: Number) -> Number:
     if name.endswith("_standout"):
-        return math.log1p(max(value - UNREMARKABLE, 0.0))
-    return math.log1p(value) if name in LOGARITHMIC else value
+        return cast(Number, np.log1p(np.maximum(value - UNREMARKABLE, 0.0)))
+    return cast(Number, np.log1p(value)) if name in LOGARITHMIC else value
 
 
 def _newton(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight import topk
 from resight.index import Searcher
@@ -78,7 +79,14 @@ class ShortlistSignals(Mapping[str, Mapping[str, float]]):
         self._ids = ids
         self._kept = kept
         self._keys = [key for name in names for key in (name, name_standout(name, len(names)))]
-        self._values = np.stack([scores, standouts], axis=1).reshape(2 * len(names), len(ids))
+        self._values = np.stack([scores, standouts], axis=1).reshape(len(self._keys), len(ids))
+
+    def read(self, key: str, ids: Sequence[str]) -> NDArray[np.float64]:
+        """One signal of some images; 0 if no image has it."""
+        if key not in self._keys:
+            return np.zeros(len(ids), np.float64)
+        places = [self._places[name] for name in ids]
+        return self._values[self._keys.index(key), places].astype(np.float64)
 
     @cached_property
     def _places(self) -> dict[str, int]:

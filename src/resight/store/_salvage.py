@@ -26,7 +26,7 @@ PATIENCE = 600  # seconds
 
 def salvage(table: Path, version: int, fragment: int, out: Path) -> Any | None:
     """The whole rows of a fragment as an arrow table; None if nothing could be read."""
-    command = [sys.executable, "-m", __name__, str(table), str(version), str(fragment), str(out)]
+    command = [sys.executable, "-P", "-m", __name__, str(table), str(version), str(fragment), str(out)]
     with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
     return _read_stream(out)

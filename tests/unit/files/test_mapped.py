@@ -15,7 +15,7 @@ from resight.files.mapped import create_mapped
 def test_the_space_of_the_whole_file_is_reserved(tmp_path: Path) -> None:
     array = create_mapped(tmp_path / "a.npy", (1000, 1000), np.float32)
     array[7, 7] = 3
-    array.flush()  # type: ignore[attr-defined]
+    array.flush()
     assert np.load(tmp_path / "a.npy")[7, 7] == 3
     if hasattr(os, "posix_fallocate"):
         assert (tmp_path / "a.npy").stat().st_blocks * 512 >= array.nbytes

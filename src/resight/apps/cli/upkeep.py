@@ -22,8 +22,8 @@ def verify(
     Names every damaged file and, with --deep, every damaged image. Changes nothing. The exit code is 3 if something is
     damaged.
     """
-    from resight.collection.upkeep.verify import describe
-    from resight.collection.upkeep.verify import verify as find_faults
+    from resight.collection.upkeep.integrity import describe
+    from resight.collection.upkeep.integrity import verify as find_faults
 
     found = find_faults(collection, deep)
     if json:
@@ -45,7 +45,7 @@ def repair(collection: Folder, json: Json = False) -> None:
     Lost images can be added again: `resight index PHOTOS --into COLLECTION` adds those that are missing.
     """
     from resight.collection.upkeep.repair import repair as mend
-    from resight.collection.upkeep.verify import describe
+    from resight.collection.upkeep.integrity import describe
 
     report = mend(collection)
     if json:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from resight.collection import metadata
 from resight.collection.location import FILES
-from resight.collection.upkeep.verify import CALIBRATION, JOBS, UPLOADS
+from resight.collection.upkeep.integrity import CALIBRATION, JOBS, UPLOADS
 from resight.errors import CollectionError, InputError, StorageError
 from resight.files.documents import read_json
 from resight.files.durable import sync_file, sync_folder, sync_tree, write_durable

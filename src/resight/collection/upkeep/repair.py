@@ -12,7 +12,7 @@ from resight.collection import metadata
 from resight.collection.indexes import FOLDER as INDEXES
 from resight.collection.location import write_file
 from resight.collection.segments import find_damaged_file, load_contents
-from resight.collection.upkeep.verify import Verification, verify, verify_rows
+from resight.collection.upkeep.integrity import Verification, verify, verify_rows
 from resight.errors import CollectionError
 from resight.files.lock import writer_lock
 from resight.files.remote import is_remote
