@@ -16,7 +16,7 @@ from pydantic import Field
 from resight.apps.service.error_responses import ApiError, not_found
 from resight.apps.service.executor import Slot
 from resight.apps.service.jobs.uploads import clean_name
-from resight.apps.service.schemas import Body
+from resight.apps.service.request_bodies import Body
 from resight.apps.service.serializers import JsonObject, serialize_answer, serialize_explanation, serialize_query
 from resight.apps.service.state import Result, Service
 from resight.collection import Collection

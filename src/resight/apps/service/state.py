@@ -33,7 +33,8 @@ from resight.search.filters import Filter
 
 log = logging.getLogger("resight.service")
 REFRESH_INTERVAL = 1.0  # seconds
-RESULTS = 16  # cached answers; each keeps its collection's state alive
+RESULTS = 16  # cached answers
+STATES = 4  # of collections that cached answers keep alive, with their indexes
 RESULT_LIFETIME = 600.0  # seconds; the store forgets old states after an hour
 LISTS = 8  # cached lists of ids per collection
 Result = tuple[View, Answer]
@@ -210,7 +211,11 @@ class ResultCache:
 
     def _evict(self) -> None:
         oldest = time.monotonic() - self._lifetime
-        while self._results and (len(self._results) > self._size or next(iter(self._results.values()))[0] < oldest):
+        while self._results and (
+            len(self._results) > self._size
+            or next(iter(self._results.values()))[0] < oldest
+            or len({id(view) for _, (view, _) in self._results.values()}) > STATES
+        ):
             self._results.popitem(last=False)
 
 

@@ -20,9 +20,9 @@ def router(service: Service) -> APIRouter:
     @routes.get("", response_model=list[schemas.CollectionInfo])
     async def list_collections(request: Request) -> AsciiJSONResponse:
         """The first is the default of other requests. `writable`: whether this caller may change it."""
-        may_write = request.state.caller.may_write
+        writable = request.state.caller.may_write
         return AsciiJSONResponse(
-            await run_sync(lambda: [_serialize_collection(name, service, may_write) for name in service.collections])
+            await run_sync(lambda: [_serialize_collection(name, service, writable) for name in service.collections])
         )
 
     @routes.get("/attributes", response_model=schemas.Attributes)
@@ -41,7 +41,7 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def _serialize_collection(name: str, service: Service, may_write: bool) -> JsonObject:
+def _serialize_collection(name: str, service: Service, writable: bool) -> JsonObject:
     collection = service.collections[name]
     view = collection.view()
     return {
@@ -51,5 +51,5 @@ def _serialize_collection(name: str, service: Service, may_write: bool) -> JsonO
         "encoders": list(dict.fromkeys(branch.encoder.name for branch in collection.recipe.branches)),
         "positions": len(view.positions()) > 0,
         "reads": sorted(SUFFIXES),
-        "writable": may_write,
+        "writable": writable,
     }

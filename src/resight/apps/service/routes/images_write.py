@@ -17,7 +17,8 @@ from resight.apps.service.jobs.events import EventStreams
 from resight.apps.service.jobs.intake import Intake
 from resight.apps.service.jobs.models import Job, ReceivedFile
 from resight.apps.service.jobs.uploads import check_ids, read_attributes, read_attributes_of_files, receive_files
-from resight.apps.service.schemas import AddFields, DeleteBody, JobAnswer, JobInfo, Removed, RemovedOne, UpdateFields
+from resight.apps.service.request_bodies import AddFields, DeleteBody, UpdateFields
+from resight.apps.service.schemas import JobAnswer, JobInfo, Removed, RemovedOne
 from resight.apps.service.state import Service
 from resight.types import Skipped
 

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Depends, Query
 
 from resight.apps.service.auth import require_write_access
 from resight.apps.service.error_responses import require_content_type
-from resight.apps.service.schemas import QuarantineBody, QuarantinedFile, QuarantineResult
+from resight.apps.service.request_bodies import QuarantineBody
+from resight.apps.service.schemas import QuarantinedFile, QuarantineResult
 from resight.apps.service.state import Service
 
 MAX_LISTED = 1000

@@ -16,7 +16,7 @@ from fastapi.responses import Response
 from resight.apps.service import schemas
 from resight.apps.service.auth import require_full_scope, require_write_access
 from resight.apps.service.error_responses import ApiError, not_found, require_content_type
-from resight.apps.service.schemas import UndoFields, VoteFields
+from resight.apps.service.request_bodies import UndoFields, VoteFields
 from resight.apps.service.serializers import AsciiJSONResponse, JsonObject, serialize_attributes, serialize_evidence
 from resight.apps.service.state import Service
 from resight.apps.service.thumbnails import SIDES, ThumbnailCache, make_etag, round_up_side

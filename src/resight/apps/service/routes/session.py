@@ -8,11 +8,12 @@ from pydantic import Field
 from resight.apps.service import auth, schemas
 from resight.apps.service.api_keys import Caller
 from resight.apps.service.error_responses import ASK_ADMINISTRATOR, ApiError, require_content_type
+from resight.apps.service.request_bodies import Body
 from resight.apps.service.serializers import AsciiJSONResponse, JsonObject
 from resight.apps.service.state import Service
 
 
-class SignIn(schemas.Body):
+class SignIn(Body):
     key: Annotated[str, Field(min_length=1, max_length=500)]
 
 
