@@ -14,21 +14,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import metadata
-from resight.collection.encode import Encoding
+from resight.collection.encode import Encoding, check_same_encoding, measure_layout, move_networks
 from resight.collection.location import exists, fetch_newest, find_local_folder, write_file
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
-from resight.errors import InputError, SpaceMismatch
 from resight.files.lock import writer_lock
-from resight.store import KEEP, ImageRecord, Layout, Store
-from resight.types import Box, Descriptors, Hit, ImageRef, Picture, Query, Recipe
+from resight.store import KEEP, ImageRecord, Store
+from resight.types import Box, Descriptors, Hit, ImageRef, Query, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.add import AddReport, EncodedImages, Progress, ReadImage
@@ -42,8 +39,7 @@ if TYPE_CHECKING:
     from resight.search.request import Image
 
 DEFAULT = "sift_tokens"
-CALIBRATION = "calibration.json"
-LOCAL = "local"  # the engine of this process
+CALIBRATION, LOCAL = "calibration.json", "local"  # LOCAL: the engine of this process
 
 
 def open_collection(
@@ -92,7 +88,7 @@ def open_collection(
         made = metadata.read(folder)
         if wanted is not None:
             encoder = Encoder(wanted.branches, networks=networks)
-            _check_same_encoding(folder, made, encoder)
+            check_same_encoding(folder, made.spaces, encoder)
             networks = encoder.networks
         return Collection(folder, made, wanted or made.recipe, cache, engine, read, networks)
     wanted = wanted or recipes.load(DEFAULT)
@@ -100,10 +96,10 @@ def open_collection(
     store = wanted.store
 
     def make_store() -> None:
-        stores.build(store.name, folder=folder, layout=_layout(encoder), **store.settings)
+        stores.build(store.name, folder=folder, layout=measure_layout(encoder), **store.settings)
 
     made = metadata.create(folder, wanted, encoder.spaces, make_store)
-    networks = _move_networks(encoder, wanted, made.recipe) if made.spaces == encoder.spaces else None
+    networks = move_networks(encoder, wanted, made.recipe) if made.spaces == encoder.spaces else None
     return Collection(folder, made, made.recipe, cache, engine, read, networks)
 
 
@@ -148,6 +144,7 @@ class Collection:
         self.recipe = recipe
         self.engine = engine
         self.metadata = made
+        self._store = made.recipe.store
         self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder), read, networks)
         self._lock = threading.Lock()
         self._view: View | None = None
@@ -184,35 +181,18 @@ class Collection:
         with writer_lock(self.local_folder):
             lists = list_images(sources)
             if engine != LOCAL:
-                return self._add_on_cluster(lists, engine, progress)
+                from resight.collection import ray_add  # Ray is an extra
+
+                return ray_add.add(lists, self.path, self.metadata.spaces, self._written, engine, progress, self.cache)
             moved = follow(self._written, lists)
             report = add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read, encoded)
             return replace(report, moved=moved)
 
     def encode_images(self, refs: Sequence[ImageRef]) -> "EncodedImages":
-        """Read and encode images without locking the collection, for `add`.
-
-        Args:
-            refs: The images; their ids are unique.
-
-        Returns:
-            Their rows, and the files that cannot be read.
-        """
+        """Read and encode images, whose ids are unique, for `add`, without locking the collection."""
         from resight.collection.add import encode_images
 
         return encode_images(refs, self._encoding.encoder, self._encoding.read)
-
-    def _add_on_cluster(self, lists: "Sequence[ImageList]", engine: str, progress: "Progress | None") -> "AddReport":
-        from resight.collection import ray_add  # Ray is an extra
-
-        if self.cache is not None:
-            raise InputError(
-                "an engine cannot use the feature cache, which serves one machine",
-                expected="a cache, or an engine",
-                actual=f"both, with the engine {engine!r}",
-                fix="leave out one of them",
-            )
-        return ray_add.add(lists, self.path, self.metadata.spaces, self._written, engine, progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Remove images by id. The image files stay.
@@ -277,7 +257,7 @@ class Collection:
         """
         with self._lock:
             self._read.refresh()
-            if self._view is None or self._view.version != self._read.version:
+            if not (self._view and self._view.commit_id == self._read.commit_id):
                 self._view = self._make_view(self._view)
             return self._view
 
@@ -386,11 +366,7 @@ class Collection:
             return len(self._read)
 
     def calibrate(self, calibration: "Calibration") -> None:
-        """Use this calibration from now on, instead of the shipped one; `resight calibrate` fits one.
-
-        Args:
-            calibration: Turns the scores of the stages into a probability.
-        """
+        """Use this calibration, which turns scores into probabilities, from now on; `resight calibrate` fits one."""
         from resight.search import calibration as calibrations
 
         with writer_lock(self.local_folder):
@@ -416,36 +392,9 @@ class Collection:
     @cached_property
     def _read(self) -> Store:
         """The store that views read; used under `_lock`."""
-        return self._open_store()
+        return stores.build(self._store.name, folder=self.path, **self._store.settings)
 
     @cached_property
     def _written(self) -> Store:
         """The store that the holder of the writer lock writes to, so that readers never wait for a write."""
-        return self._open_store()
-
-    def _open_store(self) -> Store:
-        choice = self.metadata.recipe.store
-        return stores.build(choice.name, folder=self.path, **choice.settings)
-
-
-def _layout(encoder: Encoder) -> tuple[Layout, ...]:
-    """Dtype and dimensions of the rows, from a blank picture: they do not depend on what a picture shows."""
-    blank = Picture(ImageRef("blank", Path("blank")), np.zeros((64, 64, 3), np.uint8), (64, 64))
-    (rows,) = encoder.encode([blank])
-    return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in rows)
-
-
-def _move_networks(encoder: Encoder, wanted: Recipe, made: Recipe) -> dict[str, Backbone]:
-    """The loaded networks under the encoders of the collection's own recipe, which names its own files."""
-    branches = zip(wanted.branches, made.branches, strict=True)
-    return {repr(own.encoder): encoder.networks[repr(branch.encoder)] for branch, own in branches}
-
-
-def _check_same_encoding(folder: Path, made: metadata.Metadata, encoder: Encoder) -> None:
-    if encoder.spaces != made.spaces:
-        raise SpaceMismatch(
-            f"{folder} holds descriptors of another kind",
-            expected=" | ".join(made.spaces),
-            actual=" | ".join(encoder.spaces),
-            fix="leave out --encoder and --recipe to use what it was made with, or index into a new collection",
-        )
+        return stores.build(self._store.name, folder=self.path, **self._store.settings)

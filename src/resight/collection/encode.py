@@ -9,13 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from resight.data import image_files
 from resight.encode.backbones import Backbone
+from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.encode.query import Encoders
-from resight.errors import CollectionError, ImageError
-from resight.store import ImageRecord, Reader
-from resight.types import Box, Branch, Descriptors, ImageRef, Picture, Query
+from resight.errors import CollectionError, ImageError, SpaceMismatch
+from resight.store import ImageRecord, Layout, Reader
+from resight.types import Box, Branch, Descriptors, ImageRef, Picture, Query, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.add import ReadImage
@@ -82,3 +85,26 @@ def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: B
             fix="add it again, and then search for it",
         )
     return encoding.encode_query(picture, box)
+
+
+def measure_layout(encoder: Encoder) -> tuple[Layout, ...]:
+    """Dtype and dimensions of the rows, from a blank picture: they do not depend on what a picture shows."""
+    blank = Picture(ImageRef("blank", Path("blank")), np.zeros((64, 64, 3), np.uint8), (64, 64))
+    (rows,) = encoder.encode([blank])
+    return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in rows)
+
+
+def move_networks(encoder: Encoder, wanted: Recipe, made: Recipe) -> dict[str, Backbone]:
+    """The loaded networks under the encoders of the collection's own recipe, which names its own files."""
+    branches = zip(wanted.branches, made.branches, strict=True)
+    return {repr(own.encoder): encoder.networks[repr(branch.encoder)] for branch, own in branches}
+
+
+def check_same_encoding(folder: Path, spaces: tuple[str, ...], encoder: Encoder) -> None:
+    if encoder.spaces != spaces:
+        raise SpaceMismatch(
+            f"{folder} holds descriptors of another kind",
+            expected=" | ".join(spaces),
+            actual=" | ".join(encoder.spaces),
+            fix="leave out --encoder and --recipe to use what it was made with, or index into a new collection",
+        )

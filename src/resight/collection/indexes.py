@@ -168,7 +168,9 @@ class IndexCache:
     def _discard(self, folder: Path, error: Exception) -> None:
         """Remove a damaged segment if this process may write; otherwise leave it, and build another one."""
         if folder.is_dir():
-            log.warning("the index %s cannot be used and is built again: %s", folder.name, str(error).partition("\n")[0])
+            log.warning(
+                "the index %s cannot be used and is built again: %s", folder.name, str(error).partition("\n")[0]
+            )
         try:
             with contextlib.nullcontext() if folder.parent != self._folders[0] else writer_lock(folder.parents[1]):
                 shutil.rmtree(folder)

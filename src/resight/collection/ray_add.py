@@ -29,6 +29,7 @@ from resight.collection.change_detection import ChangeDetector, KnownImages
 from resight.collection.image_list import ImageList
 from resight.collection.ray_worker import TOKEN, Block, Failure, Job, Outcome, Worker
 from resight.encode.extract import gather
+from resight.encode.feature_cache import FeatureCache
 from resight.errors import InputError
 from resight.files.remote import is_remote
 from resight.store import SharedWriter, Store
@@ -47,11 +48,19 @@ def add(
     store: Store,
     engine: str,
     progress: Progress | None = None,
+    cache: FeatureCache | None = None,
 ) -> AddReport:
     """Bring the collection in `folder` up to date with the images. The caller holds the writer lock.
 
     `spaces` and `store` are the collection's; the networks themselves are loaded by the workers alone.
     """
+    if cache is not None:
+        raise InputError(
+            "an engine cannot use the feature cache, which serves one machine",
+            expected="a cache, or an engine",
+            actual=f"both, with the engine {engine!r}",
+            fix="leave out one of them",
+        )
     shared = _check_store(store)
     ray_cluster.connect(engine)
     ray_cluster.check_versions()

@@ -75,6 +75,11 @@ class View:
         return self._reader.version
 
     @property
+    def commit_id(self) -> str:
+        """A text of its own for every commit; a version number may come again if the store goes back."""
+        return self._reader.commit_id
+
+    @property
     def layout(self) -> tuple[Layout, ...]:
         """Dtype and dimensions of each branch's rows."""
         return self._reader.layout
