@@ -44,8 +44,8 @@ def repair(collection: Folder, json: Json = False) -> None:
 
     Lost images can be added again: `resight index PHOTOS --into COLLECTION` adds those that are missing.
     """
-    from resight.collection.upkeep.repair import repair as mend
     from resight.collection.upkeep.integrity import describe
+    from resight.collection.upkeep.repair import repair as mend
 
     report = mend(collection)
     if json:

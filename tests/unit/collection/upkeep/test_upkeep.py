@@ -13,9 +13,9 @@ import pytest
 
 from resight.collection import metadata
 from resight.collection.upkeep.backup import LIST, back_up, restore
+from resight.collection.upkeep.integrity import Verification, verify
 from resight.collection.upkeep.repair import repair
 from resight.collection.upkeep.upgrade import upgrade
-from resight.collection.upkeep.integrity import Verification, verify
 from resight.errors import CollectionError, InputError
 from resight.store import Record, Store, build
 from resight.types import Descriptors
