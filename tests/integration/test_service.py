@@ -274,8 +274,8 @@ def test_with_keys_nothing_is_told_to_strangers(served: Path, view: Path) -> Non
 
 def test_a_client_that_asks_too_often_is_told_when_to_come_back(served: Path) -> None:
     with open_service(served, rate=0.1) as client:
-        assert client.get("/api/health").status_code == 200
-        second = client.get("/api/health")
+        assert client.get("/api/images").status_code == 200
+        second = client.get("/api/images")
         assert second.status_code == 429
         assert 1 <= int(second.headers["retry-after"]) <= 10
 

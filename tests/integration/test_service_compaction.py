@@ -8,6 +8,7 @@ from support.scenes import draw_scene, write_jpeg
 
 import resight
 from resight.apps.service.jobs.compaction import CompactionProcess
+from resight.collection import metadata
 from resight.errors import CollectionBusy, CollectionError
 from resight.files.lock import writer_lock
 from resight.search.request import SearchRequest
@@ -58,7 +59,8 @@ def test_while_somebody_else_writes_it_is_left_for_later(own: Path) -> None:
 
 def test_what_goes_wrong_is_told(own: Path) -> None:
     compaction = CompactionProcess(resight.open(own))
-    (own / "collection.json").write_text("{")
+    for name in (metadata.FILE, metadata.COPY):
+        (own / name).write_text("{")
     compaction.start()
     with pytest.raises(CollectionError, match=r"the compaction failed[^$]*collection\.json"):
         wait(compaction)

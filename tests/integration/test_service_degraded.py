@@ -15,16 +15,19 @@ from support.serving import serve
 from resight.apps.service import registry
 from resight.apps.service.app import create_app
 from resight.apps.service.settings import ServiceSettings
+from resight.collection import metadata
 
 WAIT = 60.0
+NAMES = (metadata.FILE, metadata.COPY)
 
 
 @pytest.fixture
 def damaged(indexed: Path, tmp_path: Path) -> Path:
-    """A copy of the collection whose description is cut short."""
+    """A copy of the collection whose description is cut short, and so is the copy of that."""
     folder = Path(shutil.copytree(indexed, tmp_path / "damaged.resight"))
-    (folder / "collection.json").rename(folder / "collection.kept")
-    (folder / "collection.json").write_text("{")
+    for name in NAMES:
+        (folder / name).rename(folder / f"{name}.kept")
+        (folder / name).write_text("{")
     return folder
 
 
@@ -57,7 +60,8 @@ def test_a_damaged_collection_is_a_503_beside_a_good_one_and_recovers(
         ):
             assert answer.status_code == 503 and answer.json()["error"]["actual"] == body["faults"]["damaged"][0]
         assert client.post("/api/search", files={"image": ("v.jpg", view.read_bytes())}).status_code == 200
-        (damaged / "collection.kept").replace(damaged / "collection.json")
+        for name in NAMES:
+            (damaged / f"{name}.kept").replace(damaged / name)
         wait_for(lambda: client.get("/api/health").json()["status"] == "ok")
         assert client.get("/api/images", params={"collection": "damaged"}).json()["total"] == 12
         sent = client.post(

@@ -32,7 +32,7 @@ export function quarantine({ changed }) {
       ),
       h(
         "ul",
-        { class: "skipped" },
+        { class: "quarantined" },
         ...uploads.map((each) => h("li", {}, h("b", { class: "breaks" }, each.name), ` ${each.reason}`)),
       ),
     );
