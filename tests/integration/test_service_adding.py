@@ -463,3 +463,26 @@ def test_what_could_not_be_added_is_listed_retried_and_discarded(client: TestCli
         time.sleep(0.05)
     assert client.get("/api/quarantine", params={"collection": "photos"}).json() == []
     assert "scene_10.jpg" in list_ids(folder) and "scene_11.jpg" not in list_ids(folder)
+
+
+def test_after_a_restored_backup_the_uploads_that_it_lacks_are_added_again(folder: Path, tmp_path: Path) -> None:
+    parts = [path.name for path in folder.iterdir() if path.name not in ("uploads", "jobs.sqlite")]
+    backup = Path(shutil.copytree(folder, tmp_path / "backup"))
+    settings = ServiceSettings({"photos": folder}, workers=1)
+    with TestClient(create_app(settings), "http://localhost") as client:
+        finish(client, send(client, [10, 11]))
+        assert client.delete("/api/image", params={"id": "scene_11.jpg"}).json() == {"removed": 1}
+    for name in parts:
+        shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
+        (backup / name).rename(folder / name)
+    resight.open(folder).delete("own_0.jpg")  # the version numbers go on from there
+    with TestClient(create_app(settings), "http://localhost") as client:
+        (job,) = client.get("/api/jobs").json()
+        end = time.monotonic() + WAIT
+        while job["state"] != "done" or len(list_ids(folder)) < 3:
+            assert time.monotonic() < end, job
+            time.sleep(0.05)
+            (job,) = client.get("/api/jobs").json()
+        assert list_ids(folder) == ["own_1.jpg", "own_2.jpg", "scene_10.jpg"]
+        found = client.post("/api/search", files={"image": ("q.jpg", draw_jpeg(10))}, data={"k": "1"}).json()
+        assert [hit["id"] for hit in found["hits"]] == ["scene_10.jpg"]

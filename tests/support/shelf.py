@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,27 @@ from resight.store import ImageRecord
 from resight.types import ImageRef, Skipped
 
 
+@dataclass(frozen=True)
+class State:
+    """A state of a collection of which only the numbers count."""
+
+    version: int = 1
+    commit_id: str = "first-1"
+
+    def find_commit(self, version: int) -> str | None:
+        return self.commit_id if version == self.version else None
+
+
+STATE = State()
+
+
 class Shelf:
     """A collection that stores records and no descriptors; `faults` are raised by the next calls of `add`."""
 
     def __init__(self, path: Path) -> None:
         self.path = self.local_folder = path
         self.images: dict[str, ImageRecord] = {}
-        self.version = 1
+        self.version, self.branch, self.since = 1, "first", 1
         self.portions: list[list[str]] = []
         self.faults: list[Exception] = []
         self.when_encoding: Callable[[], None] = lambda: None
@@ -48,6 +63,18 @@ class Shelf:
         with writer_lock(self.path):
             self.version += 1
             return sum(self.images.pop(id, None) is not None for id in ids)
+
+    @property
+    def commit_id(self) -> str:
+        return self.find_commit(self.version) or ""
+
+    def find_commit(self, version: int) -> str | None:
+        return f"{self.branch}-{version}" if version >= self.since else f"first-{version}"
+
+    def go_back(self, images: dict[str, ImageRecord], version: int) -> None:
+        """As if restored from a backup: later commits differ from those that were there."""
+        self.images, self.version = dict(images), version
+        self.branch, self.since = f"{self.branch}+", version + 1
 
     def view(self) -> "Shelf":
         return self

@@ -79,6 +79,10 @@ class View:
         """A text of its own for every commit; a version number may come again if the store goes back."""
         return self._reader.commit_id
 
+    def find_commit(self, version: int) -> str | None:
+        """The commit that made an earlier version of this state's history; None if it is not known, or not earlier."""
+        return self._reader.find_commit(version)
+
     @property
     def layout(self) -> tuple[Layout, ...]:
         """Dtype and dimensions of each branch's rows."""

@@ -48,9 +48,9 @@ TABLES = (
         sha256 TEXT PRIMARY KEY,
         version INTEGER  -- of the collection that last held an image of this content; NULL: discarded
     )""",
-    """CREATE TABLE IF NOT EXISTS settled (
-        number INTEGER PRIMARY KEY CHECK (number = 1),
-        version INTEGER NOT NULL  -- of the collection that holds all changes that the service has reported as done
+    """CREATE TABLE IF NOT EXISTS commits (
+        version INTEGER PRIMARY KEY,  -- of the collection that holds changes which the service has reported as done
+        id TEXT NOT NULL  -- of the commit: a version number may come again if the collection goes back
     )""",
     "CREATE INDEX IF NOT EXISTS waiting_items ON items (id) WHERE state = 'waiting'",
     "CREATE INDEX IF NOT EXISTS open_jobs ON jobs (served) WHERE state IN ('receiving', 'waiting', 'running')",
@@ -66,7 +66,7 @@ COLUMNS = {  # of the present version; version 1 had no version number, and neit
         *("state", "reason", "attempts", "version"),
     },
     "uploads": {"sha256", "version"},
-    "settled": {"number", "version"},
+    "commits": {"version", "id"},
 }
 
 

@@ -45,7 +45,7 @@ class Intake:
         self.fault = ""  # why nothing can be added now, in words for clients
         self.has_orphans = threading.Event()  # set when some uploads may no longer be referenced
         self.writes = 0  # changes of the collection by this process, for maintenance
-        self._version = -1  # the newest one seen; -1: lost images were not looked for yet
+        self._seen: tuple[int, str] | None = None  # version and commit; None: lost images were not looked for yet
 
     def add(self, files: Sequence[ReceivedFile], ids: Sequence[str] = (), skipped: Sequence[Skipped] = ()) -> Job:
         """Accept new images, under these ids or under their file names; an image with the same id is replaced."""
@@ -114,19 +114,24 @@ class Intake:
 
         The caller holds the write lock.
         """
-        self._version = version = self.collection.view().version
-        lost = self.store.requeue_lost(version)
+        view = self.collection.view()
+        lost = self.store.requeue_lost(view)
+        self._seen = view.version, view.commit_id
         if lost:
-            log.warning("%s went back to version %d: %d of its uploads are added again", self.name, version, lost)
+            log.warning("%s went back to an earlier state: %d of its uploads are added again", self.name, lost)
         return lost
 
     def may_have_lost(self) -> bool:
-        """True when the collection is at an earlier version than at the last call, and after the start."""
+        """True when the state seen last is not in the collection's history any more, and after the start."""
         if not self._database.path.exists():
             return False
-        version, before = self.collection.view().version, self._version
-        self._version = max(version, before) if before >= 0 else before
-        return before < 0 or version < before
+        if self._seen is None:
+            return True
+        view, (version, commit) = self.collection.view(), self._seen
+        if view.version < version or view.find_commit(version) not in (None, commit):
+            return True
+        self._seen = view.version, view.commit_id
+        return False
 
     def close(self) -> None:
         self._database.close()
@@ -140,8 +145,7 @@ class Intake:
 
     def _drop(self, wanted: Sequence[str], stored: Mapping[str, str]) -> set[str]:
         try:
-            version = self.collection.view().version if stored else 0
-            return self.store.drop(wanted, list(stored.values()), version)
+            return self.store.drop(wanted, list(stored.values()), self.collection.view() if stored else None)
         except StorageError as error:
             if not stored:
                 raise

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from sqlite3 import Connection, Row
 
 from resight.apps.service.jobs.database import JobDatabase
-from resight.apps.service.jobs.models import Item, ItemResult
-from resight.apps.service.jobs.store import IN_OPEN_JOB, OPEN, finish_jobs, read_image, settle
-from resight.apps.service.jobs.upload_ledger import record_stored
+from resight.apps.service.jobs.models import CollectionState, Item, ItemResult
+from resight.apps.service.jobs.store import IN_OPEN_JOB, OPEN, finish_jobs, read_image
+from resight.apps.service.jobs.upload_ledger import record_commit, record_stored
 
 SUSPICIOUS, MAX_ATTEMPTS = 2, 5  # interrupted attempts, after which an image is tried alone, and then quarantined
 STOPPED = f"the service stopped {MAX_ATTEMPTS} times while it added this image"
@@ -55,8 +55,8 @@ class JobQueue:
             _count_attempt(table, items, -1)
             table.execute(f"UPDATE jobs SET error = ? WHERE id = ? AND {OPEN}", (error, items[0].job))  # nosec B608  # constant text, values are bound
 
-    def finish(self, results: Sequence[ItemResult], version: int) -> None:
-        """Record the outcome of items, after the collection has stored them durably in this version."""
+    def finish(self, results: Sequence[ItemResult], state: CollectionState) -> None:
+        """Record the outcome of items, after the collection has stored them durably in this state."""
         with self._database.transaction() as table:
             for one in results:
                 key = (one.item.job, one.item.number)
@@ -66,8 +66,8 @@ class JobQueue:
                 ).rowcount  # skipped: it was deleted again since it was stored
                 table.execute(f"UPDATE jobs SET error = NULL WHERE id = ? AND {OPEN}", key[:1])  # nosec B608  # constant text, values are bound
                 if one.outcome in STORED and changed:
-                    record_stored(table, one.item, version)
-            settle(table, version)
+                    record_stored(table, one.item, state.version)
+            record_commit(table, state)
             finish_jobs(table)
 
     def fail(self, job: str, error: str) -> None:

@@ -93,7 +93,7 @@ def sweep(intake: Intake) -> int:
         view = intake.collection.view()
         stored = {record.sha256 for record in view.records()}
         with intake.store.hold() as ledger:
-            found = ledger.sort(present, stored, view.version)
+            found = ledger.sort(present, stored, view)
             removed = intake.uploads.remove(found.removable)
             ledger.forget(found.removable)
             ledger.quarantine(intake.uploads.measure(found.unexplained))

@@ -8,13 +8,25 @@ stored, discarded by its client (`skipped`, `cancelled`), or `quarantined`: its 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from resight.types import Attribute, Box, ImageRef, Skipped
 
 Kind = Literal["add", "update"]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 Outcome = Literal["added", "updated", "unchanged", "skipped", "cancelled", "quarantined"]
+
+
+class CollectionState(Protocol):
+    """What the job database needs to know of a View."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def commit_id(self) -> str: ...
+
+    def find_commit(self, version: int) -> str | None: ...
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs.database import JobDatabase
-from resight.apps.service.jobs.models import Job, Kind, PendingImage
-from resight.apps.service.jobs.upload_ledger import UploadLedger, discard
+from resight.apps.service.jobs.models import CollectionState, Job, Kind, PendingImage
+from resight.apps.service.jobs.upload_ledger import UploadLedger, discard, find_common_version, record_commit
 from resight.types import Skipped
 
 OPEN = "state IN ('waiting', 'running')"
@@ -111,11 +111,11 @@ class JobStore:
             )
         return self.find(job)
 
-    def drop(self, ids: Sequence[str], deleted: Sequence[str] = (), version: int = 0) -> set[str]:
+    def drop(self, ids: Sequence[str], deleted: Sequence[str] = (), state: CollectionState | None = None) -> set[str]:
         """Skip waiting images, since they are deleted; returns their ids.
 
         `deleted` are the hashes of the stored images that were deleted with them: their uploads are no longer needed.
-        `version` of the collection is without them.
+        `state` of the collection is without them.
         """
         with self._database.transaction() as table:
             waiting = {id for id in ids if _is_waiting(table, id)}
@@ -127,28 +127,29 @@ class JobStore:
                 "UPDATE items SET version = NULL WHERE id = ? AND version IS NOT NULL", [(id,) for id in ids]
             )
             table.executemany("INSERT OR REPLACE INTO uploads VALUES (?, NULL)", [(sha256,) for sha256 in deleted])
-            settle(table, version)
+            if state is not None:
+                record_commit(table, state)
             finish_jobs(table)
         return waiting
 
     def read_settled(self) -> int:
         """The version of the collection that holds every change that a client was told of; 0 where there is none."""
         with self._database.reading() as table:
-            row = table.execute("SELECT version FROM settled").fetchone()
-        return 0 if row is None else int(row["version"])
+            return int(table.execute("SELECT coalesce(max(version), 0) FROM commits").fetchone()[0])
 
     def check(self) -> None:
         """Raises a StorageError where the database cannot be used."""
         with self._database.reading():
             pass
 
-    def requeue_lost(self, version: int) -> int:
-        """Queue images again that were stored in a later version than this; returns how many.
+    def requeue_lost(self, state: CollectionState) -> int:
+        """Queue images again that were stored in a version that is not in the history of this state; returns how many.
 
         The collection has gone back: it was restored from a backup, or lost its newest state.
         """
         lost = f"version > ? AND id NOT IN (SELECT id FROM items WHERE state = 'waiting' AND {IN_OPEN_JOB})"  # nosec B608  # constant text, values are bound
         with self._database.transaction() as table:
+            version = find_common_version(table, state)
             jobs = [
                 (REVERTED, *row)
                 for row in table.execute(f"SELECT DISTINCT job FROM items WHERE {lost}", (version,))  # nosec B608  # constant text, values are bound
@@ -158,7 +159,8 @@ class JobStore:
                 (version,),
             ).rowcount
             table.execute("UPDATE items SET version = NULL WHERE version > ?", (version,))
-            table.execute("UPDATE settled SET version = min(version, ?)", (version,))
+            for name in ("uploads", "commits"):  # an upload that no job explains then goes to the quarantine
+                table.execute(f"DELETE FROM {name} WHERE version > ?", (version,))
             table.executemany("UPDATE jobs SET state = 'waiting', finished = NULL, error = ? WHERE id = ?", jobs)
         return count
 
@@ -279,13 +281,6 @@ def _read(table: Connection, job: str, collection: str) -> Job:
         "SELECT name, reason FROM items WHERE job = ? AND state IN ('skipped', 'quarantined') ORDER BY number", (job,)
     ).fetchall()
     return read_job(row, dict(counted), skipped, collection)
-
-
-def settle(table: Connection, version: int) -> None:
-    table.execute(
-        "INSERT INTO settled VALUES (1, ?) ON CONFLICT DO UPDATE SET version = max(version, excluded.version)",
-        (version,),
-    )
 
 
 def _is_waiting(table: Connection, id: str) -> bool:

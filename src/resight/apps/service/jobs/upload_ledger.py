@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from sqlite3 import Connection, Row
 
 from resight.apps.service.jobs.database import JobDatabase
-from resight.apps.service.jobs.models import Item, QuarantinedUpload
+from resight.apps.service.jobs.models import CollectionState, Item, QuarantinedUpload
 
 UNEXPLAINED = "the service found this upload without a job that needs it"
 DISCARDED = "it was discarded from the quarantine"
+REMEMBERED = 10_000  # versions of the collection
 RECOVERED = "recovered"  # the beginning of the id that such an upload gets
 
 
@@ -36,16 +37,17 @@ class UploadLedger:
         rows = self._table.execute("SELECT DISTINCT sha256 FROM items WHERE state IN ('waiting', 'quarantined')")
         return {row["sha256"] for row in rows.fetchall()}
 
-    def sort(self, present: Iterable[str], stored: Set[str], version: int) -> Sorted:
-        """`present`: files on disk; `stored`: hashes of all images in this version of the collection."""
+    def sort(self, present: Iterable[str], stored: Set[str], state: CollectionState) -> Sorted:
+        """`present`: files on disk; `stored`: hashes of all images in this state of the collection."""
         known = {row["sha256"]: row["version"] for row in self._table.execute("SELECT * FROM uploads").fetchall()}
         held = [sha256 for sha256 in present if sha256 in stored]
         self._table.executemany(
             "INSERT OR REPLACE INTO uploads VALUES (?, ?)",
-            [(sha256, version) for sha256 in held if known.get(sha256) is None],
+            [(sha256, state.version) for sha256 in held if known.get(sha256) is None],
         )
+        record_commit(self._table, state)
         left = frozenset(present) - stored - self.list_needed()
-        removable = frozenset(one for one in left if one in known and (known[one] is None or known[one] <= version))
+        removable = frozenset(left & known.keys())  # discarded, or stored and deleted since
         return Sorted(removable, left - removable)
 
     def forget(self, hashes: Iterable[str]) -> None:
@@ -89,6 +91,20 @@ def record_stored(table: Connection, item: Item, version: int) -> None:
     table.execute("UPDATE items SET version = NULL WHERE id = ? AND version IS NOT NULL", (item.image.id,))
     table.execute("UPDATE items SET version = ? WHERE job = ? AND number = ?", (version, item.job, item.number))
     table.execute("INSERT OR REPLACE INTO uploads VALUES (?, ?)", (item.image.sha256, version))
+
+
+def record_commit(table: Connection, state: CollectionState) -> None:
+    """Remember that the collection was in this state."""
+    table.execute("INSERT OR REPLACE INTO commits VALUES (?, ?)", (state.version, state.commit_id))
+    table.execute("DELETE FROM commits WHERE version <= ?", (state.version - REMEMBERED,))
+
+
+def find_common_version(table: Connection, state: CollectionState) -> int:
+    """The newest version before the first one recorded that is not in the history of this state."""
+    for row in table.execute("SELECT version, id FROM commits ORDER BY version").fetchall():
+        if row["version"] > state.version or state.find_commit(row["version"]) not in (None, row["id"]):
+            return int(row["version"]) - 1
+    return state.version
 
 
 class Quarantine:

@@ -152,7 +152,7 @@ class BatchAdder:
         begin = time.monotonic()
         try:
             results = self._store(items)
-            version = intake.collection.prepare().version  # a client that reads "added" can search for the image
+            state = intake.collection.prepare()  # a client that reads "added" can search for the image
         except PERMANENT as error:
             log.error("job %s failed: %s", items[0].job, error)
             intake.queue.fail(items[0].job, to_api_error(error).problem)
@@ -163,7 +163,7 @@ class BatchAdder:
         except ResightError as error:
             intake.queue.release(items, to_api_error(error).problem)
             raise
-        intake.queue.finish(results, version)
+        intake.queue.finish(results, state)
         intake.writes += 1
         if any(one.outcome != "added" for one in results):
             intake.has_orphans.set()

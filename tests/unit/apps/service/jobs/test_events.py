@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from support.shelf import STATE
 
 from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs import events
@@ -44,7 +45,7 @@ def test_every_change_is_told_once_and_the_end_is_told_as_done(file: JobDatabase
             told.append((event, json.loads(data.removeprefix("data: "))["done"]))
             await anyio.sleep(0.03)
             if items := JobQueue(file).claim(1):
-                JobQueue(file).finish([ItemResult(items[0], "added")], 1)
+                JobQueue(file).finish([ItemResult(items[0], "added")], STATE)
         return told
 
     assert anyio.run(listen) == [

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from support.shelf import STATE
 
 from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs import store as stores
@@ -55,11 +56,11 @@ def test_a_job_is_waiting_then_running_then_done(desk: Desk) -> None:
         (Skipped("bad.jpg", "it is empty"),),
     )
     items = desk.queue.claim(1)
-    desk.queue.finish([ItemResult(items[0], "added")], 1)
+    desk.queue.finish([ItemResult(items[0], "added")], STATE)
     found = desk.store.find(job)
     assert found is not None
     assert (found.state, found.done, found.added, found.finished) == ("running", 2, 1, None)
-    desk.queue.finish([ItemResult(desk.queue.claim(32)[0], "updated")], 2)
+    desk.queue.finish([ItemResult(desk.queue.claim(32)[0], "updated")], STATE)
     found = desk.store.find(job)
     assert found is not None and found.finished is not None
     assert (found.state, found.done, found.added, found.updated) == ("done", 3, 1, 1)
@@ -98,7 +99,7 @@ def test_jobs_take_turns(desk: Desk) -> None:
     for _ in range(3):
         items = desk.queue.claim(2)
         order.append((items[0].job, [item.image.id for item in items]))
-        desk.queue.finish([ItemResult(item, "added") for item in items], 1)
+        desk.queue.finish([ItemResult(item, "added") for item in items], STATE)
     assert order == [(first, ["a", "b"]), (second, ["x", "y"]), (first, ["c", "d"])]
 
 
@@ -124,7 +125,7 @@ def test_cancelled_items_are_not_claimed_and_what_was_stored_meanwhile_counts(de
     items = desk.queue.claim(1)
     cancelled = desk.store.cancel(job)
     assert cancelled is not None and (cancelled.state, cancelled.done) == ("cancelled", 0)
-    desk.queue.finish([ItemResult(items[0], "added")], 1)
+    desk.queue.finish([ItemResult(items[0], "added")], STATE)
     found = desk.store.find(job)
     assert found is not None
     assert (found.state, found.done, found.added, found.total) == ("cancelled", 1, 1, 3)
@@ -146,7 +147,7 @@ def test_an_image_on_which_the_service_dies_is_tried_alone_and_at_last_quarantin
         assert desk.claim() == ["a", "deadly"]
     items = desk.queue.claim(32)
     assert [item.image.id for item in items] == ["a"]
-    desk.queue.finish([ItemResult(items[0], "added")], 1)
+    desk.queue.finish([ItemResult(items[0], "added")], STATE)
     for _ in range(MAX_ATTEMPTS - SUSPICIOUS):
         assert desk.claim() == ["deadly"]
     assert desk.claim() == []
@@ -164,7 +165,7 @@ def test_waiting_for_a_writer_or_a_disk_is_no_attempt_and_the_reason_is_shown(de
         desk.queue.release(items, "the disk is full")
     found = desk.store.find(job)
     assert found is not None and (found.state, found.error) == ("running", "the disk is full")
-    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
+    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], STATE)
     found = desk.store.find(job)
     assert found is not None and (found.state, found.error) == ("done", None)
 
@@ -188,7 +189,7 @@ def test_what_may_wait_is_bounded_and_nothing_is_left_of_what_was_refused(tmp_pa
     with pytest.raises(ApiError) as refused:
         desk.receive("c", "d")
     assert refused.value.status == 429 and int(refused.value.headers["Retry-After"]) > 0
-    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
+    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], STATE)
     desk.promise("c", "d")
     assert len(desk.store.list_jobs()) == 2
     desk.file.close()
@@ -199,7 +200,7 @@ def test_the_oldest_finished_jobs_are_forgotten_and_open_ones_never(tmp_path: Pa
     jobs = []
     for id in "abcd":
         jobs.append(desk.promise(id))
-        desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
+        desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], STATE)
     jobs.append(desk.promise("e"))
     desk.store.forget()
     assert [job.id for job in desk.store.list_jobs()] == [jobs[4], jobs[3], jobs[2]]
@@ -210,7 +211,7 @@ def test_jobs_are_forgotten_after_days_and_half_received_ones_after_minutes(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.promise("a")
-    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], 1)
+    desk.queue.finish([ItemResult(item, "added") for item in desk.queue.claim(32)], STATE)
     desk.receive("b")
     now = time.time()
     monkeypatch.setattr(stores.time, "time", lambda: now + 700)

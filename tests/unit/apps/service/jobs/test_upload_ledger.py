@@ -15,6 +15,7 @@ from resight.apps.service.jobs.upload_ledger import RECOVERED
 from resight.apps.service.jobs.worker import BatchAdder
 from resight.collection import Collection
 from resight.errors import MissingWeights
+from resight.types import ImageRef
 
 
 def list_files(intake: Intake) -> set[bytes]:
@@ -77,7 +78,7 @@ def test_images_that_the_collection_lost_after_they_were_stored_are_added_again(
     adder.add_next(), adder.add_next()
     intake.delete(["deleted"], patience=0)
     assert read(intake, job).state == read(intake, deleted).state == "done"
-    shelf.images, shelf.version = before, version  # restored from a backup
+    shelf.go_back(before, version)
     assert sweep(intake) == 1, "what its client deleted"
     assert list_files(intake) == {b"kept", b"lost"}
     assert (read(intake, job).state, read(intake, deleted).state) == ("waiting", "done")
@@ -90,11 +91,36 @@ def test_the_next_process_sees_that_the_collection_went_back_and_adds_without_a_
 ) -> None:
     promise(intake, "a")
     BatchAdder(intake).add_next()
-    shelf.images, shelf.version = {}, 1
+    shelf.go_back({}, 1)
     other = Intake("photos", cast(Collection, shelf))
     assert BatchAdder(other).add_next()
     assert set(shelf.images) == {"a"}
     other.close()
+
+
+def test_what_was_lost_is_added_again_even_when_another_program_has_written_meanwhile(
+    intake: Intake, shelf: Shelf
+) -> None:
+    promise(intake, "a")
+    BatchAdder(intake).add_next()
+    shelf.go_back({}, 1)
+    own = shelf.path / "own.jpg"
+    own.write_bytes(b"own")
+    for _ in range(5):  # resight index: the version is beyond the one that was lost
+        shelf.add([ImageRef("own", own)])
+    assert sweep(intake) == 0 and list_files(intake) == {b"a"}
+    assert BatchAdder(intake).add_next() and set(shelf.images) == {"a", "own"}
+
+
+def test_a_lost_upload_whose_job_is_forgotten_goes_to_the_quarantine(shelf: Shelf) -> None:
+    intake = Intake("photos", cast(Collection, shelf), QueueLimits(remembered=0, days=-1.0))
+    promise(intake, "a")
+    BatchAdder(intake).add_next()
+    sweep(intake)
+    assert intake.store.list_jobs() == []
+    shelf.go_back({}, 1)
+    assert sweep(intake) == 0 and list_files(intake) == {b"a"} and intake.quarantine.count() == 1
+    intake.close()
 
 
 def test_an_upload_of_an_image_that_another_program_deleted_is_removed(intake: Intake, shelf: Shelf) -> None:
@@ -141,7 +167,7 @@ def downgrade(intake: Intake) -> None:
             "DROP INDEX stored_items",
             "ALTER TABLE items DROP COLUMN version",
             "DROP TABLE uploads",
-            "DROP TABLE settled",
+            "DROP TABLE commits",
             "PRAGMA user_version = 0",
         ):
             table.execute(word)
