@@ -108,7 +108,7 @@ def test_every_process_sees_what_a_client_was_told_is_added_and_deleted(indexed:
     def find(address: str) -> set[bool]:
         """Whether it is found, by searches over connections of their own."""
         with ThreadPoolExecutor(4) as many:
-            answers = list(many.map(lambda _: post(address, image).json()["hits"], range(12)))
+            answers = list(many.map(lambda _: post(address, image).json()["hits"], range(6)))
         return {"new.jpg" in {hit["id"] for hit in hits if (hit["probability"] or 0) > 0.5} for hits in answers}
 
     with serve(folder, options=("--processes", "2", "--workers", "1", "--waiting", "20")) as server:

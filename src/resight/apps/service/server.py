@@ -35,6 +35,7 @@ from resight.errors import InputError
 STOP = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE = 15  # seconds
 BACKLOG = 512
+UNRESPONSIVE = 60  # seconds without a sign of life after which a process is replaced: a busy machine is no reason
 PARENT_INTERVAL = 0.5  # seconds between two checks of the parent process
 SWITCH = 0.0005  # seconds: a search hands over to LanceDB's threads about ten times, and waits this long each time
 CONNECTIONS = 800  # per process, beside those that search; further ones replace silent ones, or are rejected
@@ -62,6 +63,7 @@ def serve(settings: ServiceSettings, listener: socket.socket) -> None:
         http=LimitedProtocol,
         ws="none",
         workers=settings.processes,
+        timeout_worker_healthcheck=UNRESPONSIVE,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(settings.grace),
         limit_concurrency=2 * (CONNECTIONS + settings.slots),  # connection_limits.py keeps below it
