@@ -5,6 +5,8 @@
     python benchmarks/chaos.py service-cuts [--count 50] [--seed 0]    power cuts of a service that takes uploads
     python benchmarks/chaos.py service-kills [--count 50] [--seed 0]
     python benchmarks/chaos.py damage [--count 1000] [--seed 0]        random damage to random files
+    python benchmarks/chaos.py full-disk                               ever less free space (needs root)
+    python benchmarks/chaos.py descriptors                             ever fewer file descriptors
 
 Prints JSON. `lost` are images that were acknowledged and are gone, `unopened` collections that do not open, `wrong`
 answers that differ without an error, `tracebacks` errors that are not resight's own, and `peak_mib` the memory of the
@@ -19,7 +21,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "tests"), str(Path(__file__).resolve().parent)]
 
-from chaos_parts import cuts, damage, service_cuts  # noqa: E402 - found by the line above
+from chaos_parts import cuts, damage, service_cuts, shortages  # noqa: E402 - found by the line above
 
 COMMANDS = {
     "cuts": cuts.cut_power,
@@ -27,6 +29,8 @@ COMMANDS = {
     "service-cuts": service_cuts.cut_power,
     "service-kills": service_cuts.kill,
     "damage": damage.damage_files,
+    "full-disk": shortages.fill_disk,
+    "descriptors": shortages.withhold_descriptors,
 }
 
 

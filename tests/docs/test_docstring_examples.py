@@ -22,7 +22,7 @@ MEMBERS = re.compile(r"members: \[(.*)\]")
 SECTION = r"^{}:\n((?:    .*\n|\n)+)"
 ENTRY = re.compile(r"^    \*{0,2}(\w+): ", re.MULTILINE)
 SAME = re.compile(r"[Ss]ame arguments as `\w+`")
-FOR_SERVICES = {"prepare", "prepared", "query_side"}  # of Collection: documented, but not shown
+FOR_SERVICES = {"encode_images", "prepare", "prepared", "query_side"}  # of Collection: documented, but not shown
 
 
 class Entry(NamedTuple):

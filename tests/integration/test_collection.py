@@ -10,6 +10,7 @@ import pytest
 from support.scenes import box_around, draw_scene, look_at, overlap, write_jpeg, write_scenes
 
 import resight
+from resight.collection import metadata
 from resight.errors import CollectionBusy, CollectionError, InputError, SpaceMismatch, VersionMismatch
 from resight.files.lock import writer_lock
 from resight.recipe import load
@@ -212,13 +213,21 @@ def test_arguments_that_mean_nothing_are_refused(own: Path, view: Path) -> None:
 
 def test_a_description_of_another_format_or_none_is_refused(own: Path) -> None:
     text = (own / "collection.json").read_text()
-    (own / "collection.json").write_text(text.replace('"format": 1', '"format": 2'))
+    metadata.write_table(own, {**metadata.read_table(own, metadata.FILE), "format": 3})
     with pytest.raises(VersionMismatch, match="update resight"):
         resight.open(own)
     for damaged in ("", text[: len(text) // 2], "[]", "{}"):
-        (own / "collection.json").write_text(damaged)
+        for name in ("collection.json", "collection.copy.json"):
+            (own / name).write_text(damaged)
         with pytest.raises(CollectionError, match="cannot be read"):
             resight.open(own)
+
+
+def test_a_damaged_description_comes_from_its_copy(own: Path, caplog: pytest.LogCaptureFixture) -> None:
+    images = len(resight.open(own))
+    (own / "collection.json").write_text("")
+    assert len(resight.open(own, must_exist=True)) == images
+    assert "its copy serves" in caplog.text
 
 
 def test_a_second_writer_is_refused_while_searches_go_on(own: Path, scenes: Path, view: Path) -> None:

@@ -106,7 +106,7 @@ def test_without_rerankers_nothing_is_verified(indexed: Path, view: Path) -> Non
 
 def test_info_tells_what_a_collection_is(indexed: Path) -> None:
     facts = run("info", indexed, "--json").answer
-    assert (facts["images"], facts["format"], facts["calibration"]) == (12, 1, "shipped")
+    assert (facts["images"], facts["format"], facts["calibration"]) == (12, 2, "shipped")
     assert facts["recipe"]["name"] == "sift_tokens"
     assert len(facts["spaces"]) == len(facts["recipe"]["branches"]) == 3
     assert facts["store_bytes"] > facts["index_bytes"] > 0

@@ -212,9 +212,14 @@ def test_a_server_is_asked_to_index_what_conditions_are_about(made: dict[str, Pa
 def test_the_index_may_lie_on_a_server(made: dict[str, Path], seen: Path, monkeypatch: pytest.MonkeyPatch):
     collection = resight.open(made["tokens"])
     with serve_qdrant() as (url, _):
-        monkeypatch.setenv("SOME_URL", url)
+        monkeypatch.setenv("QDRANT_SOME_URL", url)
         found = run(
-            "search", made["tokens"], seen, "--json", "--set", "index={name='qdrant', match='mean', url='SOME_URL'}"
+            "search",
+            made["tokens"],
+            seen,
+            "--json",
+            "--set",
+            "index={name='qdrant', match='mean', url='QDRANT_SOME_URL'}",
         )
         assert [hit["id"] for hit in found.answer["hits"]] == list(collection.ask(seen).ranking.ids)
 

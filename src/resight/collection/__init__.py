@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,12 +93,8 @@ def open_collection(
         return Collection(folder, made, wanted or made.recipe, cache, engine, read, networks)
     wanted = wanted or recipes.load(DEFAULT)
     encoder = Encoder(wanted.branches, networks=networks)
-    store = wanted.store
-
-    def make_store() -> None:
-        stores.build(store.name, folder=folder, layout=measure_layout(encoder), **store.settings)
-
-    made = metadata.create(folder, wanted, encoder.spaces, make_store)
+    store = partial(stores.build, wanted.store.name, folder=folder, **wanted.store.settings)
+    made = metadata.create(folder, wanted, encoder.spaces, lambda: store(layout=measure_layout(encoder)))
     networks = move_networks(encoder, wanted, made.recipe) if made.spaces == encoder.spaces else None
     return Collection(folder, made, made.recipe, cache, engine, read, networks)
 
@@ -366,7 +362,11 @@ class Collection:
             return len(self._read)
 
     def calibrate(self, calibration: "Calibration") -> None:
-        """Use this calibration, which turns scores into probabilities, from now on; `resight calibrate` fits one."""
+        """Use this calibration from now on, instead of the shipped one; `resight calibrate` fits one.
+
+        Args:
+            calibration: Turns the scores of the stages into a probability.
+        """
         from resight.search import calibration as calibrations
 
         with writer_lock(self.local_folder):

@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import resight
 from resight import plugins
@@ -32,7 +33,9 @@ def test_a_kept_collection_opens_and_answers_as_before(kept: Path) -> None:
 
 def test_a_kept_collection_takes_more_images(kept: Path) -> None:
     collection = resight.open(kept / "kept.resight", must_exist=True)
-    assert collection.add(kept / "photos" / "2.png").added == 1  # it lies in another folder now
+    Image.new("RGB", (64, 48), "teal").save(kept / "photos" / "new.png")
+    assert collection.add(kept / "photos" / "new.png").added == 1
+    assert collection.add(kept / "photos" / "2.png").moved == 1  # it lies in another folder now
     assert len(collection) == 4
 
 

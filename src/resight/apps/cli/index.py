@@ -104,7 +104,7 @@ def relink(
     ],
     json: Json = False,
 ) -> None:
-    """Give images whose files were moved their new paths, without encoding them again.
+    """Give images of moved files their new paths; encodes nothing.
 
     With OLD and NEW, the paths below OLD are changed. With NEW alone, files with the same content are found there.
     """

@@ -48,7 +48,8 @@ def test_every_command_is_listed_with_a_short_help_that_fits_a_line():
 def test_the_version_is_printed_without_loading_a_command(capsys: pytest.CaptureFixture[str]):
     app(["--version"], standalone_mode=False)
     assert capsys.readouterr().out == f"resight {metadata.version('resight')}\n"
-    assert set(list_modules("--version")) == {"resight", "resight.apps", "resight.apps.cli", "resight.errors"}
+    own = {"resight", "resight.apps", "resight.apps.cli", "resight.errors", "resight.data", "resight.data.sandbox"}
+    assert set(list_modules("--version")) == own
 
 
 def test_an_index_loads_few_modules(indexed: tuple[Path, Path, list[str]]):
