@@ -118,8 +118,8 @@ class CraterMapSource:
         write_images(drawn, folder, "data.crops")
         return Dataset(
             f"crater_map, {len(chosen)} craters",
-            tuple(crop.refer(folder) for crop in database),
-            tuple(crop.refer(folder) for crop in queries),
+            tuple(crop.refer(folder, config.radius_km) for crop in database),
+            tuple(crop.refer(folder, config.radius_km) for crop in queries),
             {
                 crop.id: Judgement({Crop("gallery", crop.crater, view).id: 1 for view in config.views})
                 for crop in queries
@@ -140,10 +140,10 @@ class Crop:
     def locate(self, folder: Path) -> Path:
         return folder / f"{self.role}_{quote(self.crater.id, safe='')}_{self.view:g}x.png"
 
-    def refer(self, folder: Path) -> ImageRef:
+    def refer(self, folder: Path, radius_km: float) -> ImageRef:
         # Not lat and lon: every other module takes those for a position on the Earth.
         position = {"crater_lat": self.crater.lat, "crater_lon": self.crater.lon, "diameter_km": self.crater.diameter}
-        about = {"label": self.crater.id, "view": f"{self.view:g}x"}
+        about = {"label": self.crater.id, "view": f"{self.view:g}x", "radius_km": radius_km}
         return ImageRef(self.id, self.locate(folder), attributes={**about, **position})
 
 

@@ -67,6 +67,7 @@ def test_ids_attributes_and_positives(root):
     assert dataset.database[1].attributes == {
         "label": "a",
         "view": "3x",
+        "radius_km": 1737.4,
         "crater_lat": 0.0,
         "crater_lon": 10.0,
         "diameter_km": 300.0,
