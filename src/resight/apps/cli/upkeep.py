@@ -66,9 +66,9 @@ def backup(
     target: Annotated[Path, typer.Argument(help="A new folder for the backup.")],
     json: Json = False,
 ) -> None:
-    """Copy one state of a collection to a new folder; searches and writes may go on meanwhile.
+    """Copy one state of a collection to a new folder.
 
-    Indexes are left out: they are built again when they are needed.
+    Searches and writes may go on meanwhile. Indexes are left out: they are built again when they are needed.
     """
     from resight.collection.upkeep.backup import back_up
 

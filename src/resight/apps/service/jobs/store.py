@@ -159,8 +159,8 @@ class JobStore:
                 (version,),
             ).rowcount
             table.execute("UPDATE items SET version = NULL WHERE version > ?", (version,))
-            for name in ("uploads", "commits"):  # an upload that no job explains then goes to the quarantine
-                table.execute(f"DELETE FROM {name} WHERE version > ?", (version,))
+            table.execute("DELETE FROM uploads WHERE version > ?", (version,))  # without a job: to the quarantine
+            table.execute("DELETE FROM commits WHERE version > ?", (version,))
             table.executemany("UPDATE jobs SET state = 'waiting', finished = NULL, error = ? WHERE id = ?", jobs)
         return count
 
