@@ -40,9 +40,9 @@ def verify(
 
 
 def repair(collection: Folder, json: Json = False) -> None:
-    """Drop what is damaged, keep what is whole, and say what is lost.
+    """Remove damaged files, and list the images that are lost.
 
-    Lost images can be added again: `resight index PHOTOS --into COLLECTION` adds those that are missing.
+    Whole images of a damaged file stay. Lost images can be added again: `resight index PHOTOS --into COLLECTION` adds those that are missing.
     """
     from resight.collection.upkeep.integrity import describe
     from resight.collection.upkeep.repair import repair as mend
@@ -53,7 +53,7 @@ def repair(collection: Folder, json: Json = False) -> None:
     for line in report.done or ("nothing was damaged",):
         terminal.echo(line)
     if report.saved:
-        terminal.echo(f"{report.saved:,} images in damaged files were whole, and are kept")
+        terminal.echo(f"{report.saved:,} images in damaged files were whole, and stay")
     if report.lost:
         terminal.echo(f"lost: {_shorten(report.lost)}")
         terminal.echo("  fix: add them again with `resight index PHOTOS --into COLLECTION`")
@@ -84,7 +84,10 @@ def restore(
     collection: Annotated[Path, typer.Argument(help="A new folder for the collection.")],
     json: Json = False,
 ) -> None:
-    """Make a collection from a backup, after all its files have been checked."""
+    """Make a collection from a backup.
+
+    All files of the backup are checked first.
+    """
     from resight.collection.upkeep.backup import restore as bring_back
 
     made = bring_back(backup, collection)
@@ -95,9 +98,9 @@ def restore(
 
 
 def upgrade(collection: Folder, json: Json = False) -> None:
-    """Bring a collection to the present format: format 2 has checksums.
+    """Bring a collection to the present format.
 
-    Older formats can be read and added to without it.
+    Format 2 has checksums. Older formats can be read and added to without it.
     """
     from resight.collection.upkeep.upgrade import upgrade as bring_up
 
