@@ -3,11 +3,11 @@
     RESIGHT_DATA=FOLDER python benchmarks/speed.py [--part NAME]… [--small] [--json FILE] [--plot FILE.svg]
                                                    [--cache FOLDER | --tokens FILE.npz]
 
-Parts: exhaustive, top, rerank, single, threads (the kernels; on synthetic tokens and on real ones) and museum (a query
-over photographs, against a plain OpenCV loop). Peers that are not installed are left out. Real tokens are made from
-RESIGHT_DATA, which takes some minutes; --cache keeps them. --tokens takes others: arrays `database` [N, K, d] and
-`queries` [Q, K, d]. --plot draws a roofline. A ratio is a peer's time by ours; bars are those that resight holds
-itself to.
+Parts: exhaustive, top, rerank, single, threads (the kernels; on synthetic tokens and on real ones), layout (tokens with
+places, against numpy) and museum (a query over photographs, against a plain OpenCV loop). Peers that are not installed
+are left out. Real tokens are made from RESIGHT_DATA, which takes some minutes; --cache keeps them. --tokens takes
+others: arrays `database` [N, K, d] and `queries` [Q, K, d]. --plot draws a roofline. A ratio is a peer's time by ours;
+bars are those that resight holds itself to.
 """
 
 import argparse
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from speed_parts.results import Part
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
-PARTS = ("exhaustive", "top", "rerank", "single", "threads", "museum")
+PARTS = ("exhaustive", "top", "rerank", "single", "threads", "layout", "museum")
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     from resight import kernels
 
     chosen = options.part or PARTS
-    wants_tokens = any(name != "museum" for name in chosen)
+    wants_tokens = any(name not in ("layout", "museum") for name in chosen)
     real = real_tokens.load(options.tokens, options.cache, 2500 if options.small else 25_000) if wants_tokens else None
     machine = peaks.measure_machine()
     print(f"kernels: {kernels.implementation()}; one core at its best: " + describe(machine), flush=True)

@@ -1,4 +1,4 @@
-/* The fp32 micro-kernel that maxsim_fp32.c and maxsim_fp16.c share: up to 6 tokens against one panel of 16 lanes. */
+/* The fp32 micro-kernel that maxsim_fp32.c, maxsim_fp16.c and lay_over.c share: up to 6 tokens against one panel of 16 lanes. */
 #ifndef RESIGHT_DOT_BLOCK_H
 #define RESIGHT_DOT_BLOCK_H
 
@@ -19,9 +19,9 @@
         }                                                                                                              \
     } while (0)
 
-INLINE void dot_rows(const int rows, const float *panel, const float *tokens, size_t d, __m256 best[2], Ahead ahead)
+INLINE void dot_sums(const int rows, const float *panel, const float *tokens, size_t d, __m256 low[BLOCK],
+                     __m256 high[BLOCK], Ahead ahead)
 {
-    __m256 low[BLOCK], high[BLOCK];
     for (int i = 0; i < rows; i++)
         low[i] = high[i] = _mm256_setzero_ps();
     const float *near = tokens, *far = tokens + (rows > 3 ? 3 * d : 0);
@@ -36,6 +36,12 @@ INLINE void dot_rows(const int rows, const float *panel, const float *tokens, si
     }
     for (; panel < end; panel += LANES, near += 1, far += 1)
         DOT_STEP(0);
+}
+
+INLINE void dot_rows(const int rows, const float *panel, const float *tokens, size_t d, __m256 best[2], Ahead ahead)
+{
+    __m256 low[BLOCK], high[BLOCK];
+    dot_sums(rows, panel, tokens, d, low, high, ahead);
     for (int i = 0; i < rows; i++) {
         best[0] = _mm256_max_ps(best[0], low[i]);
         best[1] = _mm256_max_ps(best[1], high[i]);

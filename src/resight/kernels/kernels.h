@@ -84,6 +84,28 @@ void maxsim_pq8(const int16_t *tables, const TableQuery *query, const uint8_t *c
 void maxsim_rq(const uint8_t *tables, int64_t panels, size_t parts, float scale, float bias, const uint8_t *codes,
                const Images *images, float *out);
 
+/* A query that lay_over places over images at some scales and shifts. Half a panel of query tokens, one per lane, has
+ * tables of how near each token comes to the distinct places of image tokens: 1 if it lands on one, less with distance,
+ * 0 if it lands outside the image. */
+typedef struct {
+    const float *values;   /* [panels, d, 16] */
+    const float *near_x;   /* [panels × 2, scales, columns, steps, 8] */
+    const float *near_y;   /* [panels × 2, scales, rows, steps, 8] */
+    const uint8_t *inside; /* [panels × 2, scales, steps]: 0 if all eight land outside with this shift along y */
+    const float *weights;  /* [scales, steps along y, steps along x]: multiply the sum over query tokens; not negative */
+    int64_t panels, scales, columns, rows, steps;
+} PlacedQuery;
+
+/* Tokens of images and the number of each one's column and row in the tables above. Neighbours in one row cost less. */
+typedef struct {
+    const float *values; /* [n, d] */
+    const float *mean;   /* [d], to be subtracted; the rest is scaled to unit length */
+    const int32_t *columns, *rows; /* [n] */
+} PlacedTokens;
+
+/* The best score over all scales and shifts; 0 for an image without tokens, NaN if a token is not finite. */
+int lay_over(const PlacedQuery *query, const PlacedTokens *tokens, size_t d, const Images *images, float *out);
+
 /* Posting lists of some words: list w runs from starts[w] to stops[w] of `images` and `values`. A word with value a in
  * the query and b in the image adds to the image's total: */
 enum Gain { PRODUCT, /* a b */ OVERLAP, /* a + b - |a - b| */ CHI2 /* a + b - (a - b)² / (a + b) */ };

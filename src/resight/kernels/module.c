@@ -40,9 +40,8 @@ static int are_inside(const Images *images, int64_t tokens)
     return !(broken >> 63);
 }
 
-/* Fills `images` and checks that each of them lies within `tokens` rows. Returns 0 with an error set if not. */
-static int check_images(Images *images, const Py_buffer *offsets, const Py_buffer *rows, const Py_buffer *out,
-                        long long begin, long long end, int64_t tokens)
+int check_images(Images *images, const Py_buffer *offsets, const Py_buffer *rows, const Py_buffer *out,
+                 long long begin, long long end, int64_t tokens)
 {
     const int64_t bounds = length(offsets, sizeof(int64_t)), listed = rows->buf ? length(rows, sizeof(int64_t)) : bounds - 1;
     if (bounds < 1 || listed < 0 || begin < 0 || end < begin || end > listed || end > length(out, sizeof(float))) {
@@ -350,6 +349,7 @@ static PyMethodDef methods[] = {
     {"will_need", py_will_need, METH_VARARGS, NULL},  {"peak", py_peak, METH_VARARGS, NULL},
     {"peak_read", py_peak_read, METH_VARARGS, NULL},  {"add_postings", py_add_postings, METH_VARARGS, NULL},
     {"add_codes", py_add_codes, METH_VARARGS, NULL},  {"maxsim_rq", py_rq, METH_VARARGS, NULL},
+    {"lay_over", py_lay_over, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -9,6 +9,11 @@
 
 PyObject *py_add_postings(PyObject *self, PyObject *args);
 PyObject *py_add_codes(PyObject *self, PyObject *args);
+PyObject *py_lay_over(PyObject *self, PyObject *args);
+
+/* Fills `images` and checks that each of them lies within `tokens` rows. Returns 0 with an error set if not. */
+int check_images(Images *images, const Py_buffer *offsets, const Py_buffer *rows, const Py_buffer *out, long long begin,
+                 long long end, int64_t tokens);
 
 /* Number of items of `size` bytes in a buffer; -1 if it holds a fraction of an item or is misaligned. */
 static inline int64_t length(const Py_buffer *buffer, size_t size)

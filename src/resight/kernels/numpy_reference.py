@@ -4,13 +4,16 @@ Each function takes the arguments of its function in dispatch.py and returns the
 integer sums are equal, floating-point sums differ by at most (d + Kq + 16) × 2^-24 × the lengths of the vectors.
 """
 
+import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.types import FloatArray
+from resight.types import FloatArray, IntArray
+from resight.vectors import l2_normalise
 
 TOKENS = 8192  # per comparison: the products stay in the cache until their maximum is taken
 Gain = Literal["product", "overlap", "chi2"]  # a b; a + b - |a - b|; a + b - (a - b)² / (a + b)
@@ -136,6 +139,79 @@ def add_codes(
         different = np.bitwise_count(codes[start:stop] ^ code).sum(axis=1, dtype=np.int64)
         np.add.at(totals, images[start:stop], weight * gains[different])
     return totals
+
+
+EDGE = 0.5  # of an image: its middle is the origin, its width and height are the units
+SHORTEST = 1e-9  # a token that is the mean but for rounding stays short
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """How a query is laid over images: every scale with every pair of shifts along x and y."""
+
+    scales: tuple[float, ...]
+    shifts: tuple[float, ...]  # in image sides
+    tolerance: float  # σ of the Gaussian of the distance between a token's landing and its partner, in image sides
+    least: float  # share of the query's tokens that must land inside
+
+    def land(self, centres: FloatArray) -> FloatArray:
+        """Centres [Kq, 2] → [2, scales, shifts, Kq]: where each lands, along x and along y."""
+        scales, shifts = np.array(self.scales, np.float32), np.array(self.shifts, np.float32)
+        return np.asarray(scales[:, None, None] * centres.T[:, None, None] + shifts[:, None], np.float32)
+
+    def weigh(self, inside: NDArray[Any], count: int) -> FloatArray:
+        """Numbers of tokens inside, of `count` → what the sum over them is multiplied by."""
+        return np.where(inside >= self.least * count, 1 / (inside + count / 16), 0).astype(np.float32)
+
+
+def lay_over(
+    query: FloatArray,
+    query_centres: FloatArray,
+    tokens: FloatArray,
+    centres: FloatArray,
+    offsets: IntArray,
+    mean: FloatArray,
+    overlay: Overlay,
+) -> FloatArray:
+    """query [Kq, d] without the mean, of unit length, and tokens [n, d] as they are → [images]; NaN if not finite."""
+    landing = overlay.land(query_centres)
+    inside = np.abs(landing) <= EDGE
+    found = np.zeros(len(offsets) - 1, np.float32)
+    for number, (start, stop) in enumerate(itertools.pairwise(offsets.tolist())):
+        rows = tokens[start:stop] - mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = np.isfinite(np.square(rows).sum(axis=1)).all()
+        if not finite:
+            found[number] = np.nan
+        elif len(rows):
+            likeness = np.maximum(query @ l2_normalise(rows, SHORTEST).T, 0)
+            found[number] = _lay_over_one(likeness, landing, inside, centres[start:stop], overlay)
+    return found
+
+
+def _lay_over_one(
+    likeness: FloatArray, landing: FloatArray, inside: NDArray[np.bool_], image: FloatArray, overlay: Overlay
+) -> float:
+    """likeness [Kq, K], centres of the image's tokens [K, 2] → the best of all scales and shifts."""
+    by_image = np.ascontiguousarray(likeness.T)[:, None]
+    best = 0.0
+    for (x, y), (inside_x, inside_y) in zip(landing.swapaxes(0, 1), inside.swapaxes(0, 1), strict=True):
+        # A Gaussian of the distance is the product of one along x and one along y: [K, shifts, Kq] each. The image's
+        # tokens come first, because numpy finds a maximum over the first axis much faster than over the last.
+        near_x, near_y = (
+            fade(lands, image[:, axis, None, None], overlay.tolerance) for axis, lands in enumerate((x, y))
+        )
+        near_x *= by_image
+        partners = (near_x[:, :, None] * near_y[:, None]).max(axis=0)  # [x shifts, y shifts, Kq]
+        counted = inside_x[:, None] & inside_y
+        scores = (partners * counted).sum(axis=2) * overlay.weigh(counted.sum(axis=2), len(likeness))
+        best = max(best, float(scores.max()))
+    return best
+
+
+def fade(landing: FloatArray, places: FloatArray, tolerance: float) -> FloatArray:
+    """1 where they meet, less with distance; the shapes are broadcast."""
+    return np.asarray(np.exp((landing - places) ** 2 * np.float32(-0.5 / tolerance**2)), np.float32)
 
 
 def average_best(compare: Compare, offsets: NDArray[np.int64], rows: NDArray[np.int64] | None) -> FloatArray:

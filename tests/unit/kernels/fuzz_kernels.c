@@ -267,6 +267,76 @@ static void fuzz_residuals(void)
     free(numbers), free(tables), free(out), free(values), free(expected), free(list.rows);
 }
 
+/* Tokens and the mean are small integers; one table entry per half panel, scale, place, shift and lane. */
+static void fuzz_layout(void)
+{
+    const size_t d = (size_t)draw(1, 40);
+    const int64_t panels = draw(1, 3), scales = draw(1, 3), steps = draw(1, 10), columns = draw(1, 5), rows = draw(1, 5);
+    const int64_t lanes = panels * LANES, shifts = steps * steps;
+    List list = draw_list(20);
+    list.images.offsets = list.offsets;
+    list.images.rows = list.rows;
+    float *tokens = make((size_t)list.n * d, sizeof(float)), *mean = make(d, sizeof(float));
+    float *values = make((size_t)lanes * d, sizeof(float)), *weights = make((size_t)(scales * shifts), sizeof(float));
+    float *near_x = make((size_t)(lanes * scales * columns * steps), sizeof(float));
+    float *near_y = make((size_t)(lanes * scales * rows * steps), sizeof(float));
+    uint8_t *inside = make((size_t)(2 * panels * scales * steps), 1);
+    int32_t *column = make((size_t)list.n, sizeof(int32_t)), *row = make((size_t)list.n, sizeof(int32_t));
+    float *out = make((size_t)list.images.end, sizeof(float));
+    double *expected = make((size_t)list.images.end, sizeof(double)), *likeness = make((size_t)(list.n * lanes), sizeof(double));
+    for (size_t k = 0; k < d; k++)
+        mean[k] = (float)draw(-2, 2);
+    for (size_t k = 0; k < (size_t)list.n * d; k++)
+        tokens[k] = (float)draw(-9, 9);
+    for (int64_t t = 0; t < list.n; t++)
+        column[t] = (int32_t)draw(0, columns - 1), row[t] = (int32_t)draw(0, rows - 1);
+    for (size_t k = 0; k < (size_t)lanes * d; k++)
+        values[k] = (float)draw(-3, 3);
+    for (int64_t k = 0; k < scales * shifts; k++)
+        weights[k] = (float)draw(0, 3) / 8;
+    for (int64_t k = 0; k < lanes * scales * columns * steps; k++)
+        near_x[k] = (float)draw(0, 4) / 4;
+    for (int64_t k = 0; k < lanes * scales * rows * steps; k++)
+        near_y[k] = (float)draw(0, 4) / 4;
+    for (int64_t k = 0; k < 2 * panels * scales * steps; k++)
+        inside[k] = (uint8_t)draw(0, 1);
+    for (int64_t t = 0; t < list.n; t++)
+        for (int64_t q = 0; q < lanes; q++) {
+            double dot = 0, square = 0;
+            for (size_t k = 0; k < d; k++) {
+                const double value = tokens[(size_t)t * d + k] - mean[k];
+                dot += value * values[((size_t)(q / LANES) * d + k) * LANES + (size_t)(q % LANES)];
+                square += value * value;
+            }
+            likeness[t * lanes + q] = square > 0 ? dot / sqrt(square) : 0;
+        }
+    for (int64_t i = 0; i < list.images.end; i++) {
+        const int64_t image = list.rows ? list.rows[i] : i;
+        expected[i] = 0;
+        for (int64_t s = 0; s < scales * shifts; s++) {
+            const int64_t scale = s / shifts, y = s / steps % steps, x = s % steps;
+            double total = 0;
+            for (int64_t q = 0; q < lanes; q++) {
+                const int64_t table = q / 8 * scales + scale;
+                double best = 0;
+                for (int64_t t = list.offsets[image]; t < list.offsets[image + 1] && inside[table * steps + y]; t++)
+                    best = fmax(best, likeness[t * lanes + q] *
+                                          (double)near_x[((table * columns + column[t]) * steps + x) * 8 + q % 8] *
+                                          (double)near_y[((table * rows + row[t]) * steps + y) * 8 + q % 8]);
+                total += best;
+            }
+            expected[i] = fmax(expected[i], total * weights[s]);
+        }
+    }
+    const PlacedQuery query = {values, near_x, near_y, inside, weights, panels, scales, columns, rows, steps};
+    const PlacedTokens placed = {tokens, mean, column, row};
+    if (lay_over(&query, &placed, d, &list.images, out))
+        abort();
+    check("lay_over", out, expected, list.images.end, d);
+    free(tokens), free(mean), free(values), free(weights), free(near_x), free(near_y), free(inside), free(column), free(row);
+    free(out), free(expected), free(likeness), free(list.rows);
+}
+
 static void fuzz_postings(void)
 {
     const int64_t words = draw(0, 6), images = draw(1, 20), each = draw(0, images);
@@ -355,6 +425,7 @@ int main(int count, char **arguments)
         fuzz_tables(4);
         fuzz_tables(8);
         fuzz_residuals();
+        fuzz_layout();
         fuzz_postings();
         fuzz_codes();
     }

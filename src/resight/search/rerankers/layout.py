@@ -12,18 +12,19 @@ signal `layout`, which `balance` and `temperature` may blend with the previous s
 for views that are all upright (maps, streets, products on a shelf).
 """
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from resight.kernels.lay_over import PlacedImages, place_images
+from resight.kernels.numpy_reference import Overlay
 from resight.plugins import check_range
 from resight.search.gallery import Gallery
-from resight.search.locate_boxes import require_boxes, require_token_branch, split
+from resight.search.locate_boxes import require_boxes, require_token_branch
 from resight.search.rescoring import check_blend, rescore
-from resight.types import Descriptors, FloatArray, Query, Ranking
-from resight.vectors import l2_normalise
+from resight.types import Descriptors, FloatArray, IntArray, Query, Ranking
 
 LEAST_INSIDE = 0.2
 SCALES = (0.5, 0.63, 0.8, 1.0, 1.25, 1.6, 2.0)
@@ -59,64 +60,62 @@ class Layout:
         self.candidates = config.candidates
         self.signals: tuple[str, ...] = ("layout",)
         self._config = config
+        shifts = np.linspace(-config.reach, config.reach, config.steps, dtype=np.float32)
+        self.overlay = Overlay(config.scales, tuple(shifts.tolist()), config.tolerance, LEAST_INSIDE)
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
         branch = require_token_branch(query)
         looked_at = ranking.ids[: self.candidates]
         if not looked_at:
             return ranking
-        images = list(split(gallery.descriptors(branch, looked_at)))
-        found = dict(self._score(query.descriptors[branch], images))
+        candidates = place_candidates(gallery.descriptors(branch, looked_at))
+        scores = score_layout(query.descriptors[branch], candidates, self.overlay)
+        found = dict(zip(candidates.ids, scores.tolist(), strict=True))
         return rescore(ranking, found, "layout", self._config.balance, self._config.temperature)
 
-    def _score(self, query: Descriptors, images: list[Descriptors]) -> Iterator[tuple[str, float]]:
-        described = [image for image in images if len(image)]
-        if not len(query) or not described:
-            yield from ((image.ids[0], 0.0) for image in images)
-            return
-        mean = np.zeros(query.vectors.shape[1], np.float32)
-        if len(described) > 1:  # one image does not show what all have in common
-            mean = np.stack([image.vectors.mean(axis=0) for image in described]).mean(axis=0, dtype=np.float32)
-        tokens, centres = subtract_mean(query.vectors, mean), find_centres(query)
-        for image in images:
-            if not len(image):
-                yield image.ids[0], 0.0
-                continue
-            likeness = np.maximum(tokens @ subtract_mean(image.vectors, mean).T, 0)
-            yield image.ids[0], lay_over(likeness, centres, find_centres(image), self._config)
+
+@dataclass(frozen=True)
+class Candidates:
+    """Images that one query, or several copies of it, are compared with."""
+
+    ids: tuple[str, ...]
+    images: PlacedImages | None  # None: none of them has tokens
 
 
-def lay_over(likeness: FloatArray, query: FloatArray, image: FloatArray, config: Config) -> float:
-    """The best of all scales and shifts: likeness [Kq, K], centres of the query's and the image's tokens [·, 2]."""
-    shifts = np.linspace(-config.reach, config.reach, config.steps, dtype=np.float32)
-    by_image = np.ascontiguousarray(likeness.T)[:, None]
-    best = 0.0
-    for scale in config.scales:
-        x, y = (np.float32(scale) * query[:, axis] + shifts[:, None] for axis in (0, 1))  # [shifts, Kq]
-        # A Gaussian of the distance is the product of one along x and one along y: [K, shifts, Kq] each. The image's
-        # tokens come first, because numpy finds a maximum over the first axis much faster than over the last.
-        near_x, near_y = fade(x, image[:, 0], config.tolerance) * by_image, fade(y, image[:, 1], config.tolerance)
-        partners = (near_x[:, :, None] * near_y[:, None]).max(axis=0)  # [x shifts, y shifts, Kq]
-        inside = (np.abs(x) <= 0.5)[:, None] & (np.abs(y) <= 0.5)[None]
-        count = inside.sum(axis=2)
-        scores = (partners * inside).sum(axis=2) / (count + len(query) / 16)
-        best = max(best, float(np.where(count >= LEAST_INSIDE * len(query), scores, 0).max()))
-    return best
+def place_candidates(chunks: Iterable[Descriptors]) -> Candidates:
+    """Rows of images → their tokens and centres, and the mean that all have in common."""
+    found = list(chunks)
+    ids = tuple(name for chunk in found for name in chunk.ids)
+    filled = [chunk for chunk in found if len(chunk)]
+    if not filled:
+        return Candidates(ids, None)
+    counts = np.concatenate([np.bincount(chunk.owners, minlength=len(chunk.ids)) for chunk in found])
+    tokens = np.concatenate([np.asarray(chunk.vectors, np.float32) for chunk in filled])
+    boxes = np.concatenate([require_boxes(chunk) for chunk in filled])
+    patches = np.concatenate([require_boxes(chunk) if chunk.seeds is None else chunk.seeds for chunk in filled])
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    mean = np.zeros(tokens.shape[1], np.float32)
+    spans = [(start, stop) for start, stop in itertools.pairwise(offsets.tolist()) if start < stop]
+    if len(spans) > 1:  # one image does not show what all have in common
+        mean = np.mean([tokens[start:stop].mean(axis=0) for start, stop in spans], axis=0, dtype=np.float32)
+    return Candidates(ids, place_images(tokens, find_centres(boxes, patches, counts[counts > 0]), offsets, mean))
 
 
-def fade(landing: FloatArray, image: FloatArray, tolerance: float) -> FloatArray:
-    """landing [shifts, Kq] and image [K] along one side → [K, shifts, Kq]: 1 where they meet, less with distance."""
-    return np.asarray(np.exp((landing - image[:, None, None]) ** 2 * np.float32(-0.5 / tolerance**2)), np.float32)
+def score_layout(query: Descriptors, candidates: Candidates, overlay: Overlay) -> FloatArray:
+    """The score of every candidate; 0 if it or the query has no tokens."""
+    if candidates.images is None or not len(query):
+        return np.zeros(len(candidates.ids), np.float32)
+    boxes = require_boxes(query)
+    centres = find_centres(boxes, boxes if query.seeds is None else query.seeds, np.array([len(query)]))
+    return candidates.images.scores(query.vectors, centres, overlay)
 
 
-def find_centres(rows: Descriptors) -> FloatArray:
-    """[K, 2]: the centres of the tokens' own patches, from -0.5 to 0.5 over the area that all tokens cover."""
-    boxes = require_boxes(rows)
-    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
-    patches = boxes if rows.seeds is None else rows.seeds
+def find_centres(boxes: FloatArray, patches: FloatArray, counts: IntArray) -> FloatArray:
+    """[n, 2]: the centres of the tokens' own patches, from -0.5 to 0.5 over the area that all tokens of an image cover.
+
+    `counts`: tokens of each image that has some.
+    """
+    starts: IntArray = np.cumsum(counts) - counts
+    low = np.repeat(np.minimum.reduceat(boxes[:, :2], starts), counts, axis=0)
+    high = np.repeat(np.maximum.reduceat(boxes[:, 2:], starts), counts, axis=0)
     return np.asarray(((patches[:, :2] + patches[:, 2:]) / 2 - low) / np.maximum(high - low, 1e-6) - 0.5, np.float32)
-
-
-def subtract_mean(vectors: NDArray[np.floating], mean: FloatArray) -> FloatArray:
-    """Rows without the mean, of unit length."""
-    return l2_normalise(vectors - mean, floor=1e-9)

@@ -6,8 +6,8 @@ import pytest
 from resight.errors import RecipeError
 from resight.index import Searcher
 from resight.search import rerankers
-from resight.search.rerankers.layout import Config, find_centres, lay_over, subtract_mean
-from resight.types import Choice, Descriptors, FloatArray, Query, Ranking
+from resight.search.rerankers.layout import place_candidates
+from resight.types import Choice, Descriptors, Query, Ranking
 
 SIDE = 5  # cells of a grid
 CELLS = [(column, row) for row in range(SIDE) for column in range(SIDE)]
@@ -63,23 +63,6 @@ def test_a_shifted_view_is_recognised_and_needs_the_shift():
     assert with_shifts > 1.3 * without
 
 
-def test_the_formula_by_hand():
-    # Two tokens of the query at -0.25 and 0.25 along x; the image has both, the second 0.1 further to the right.
-    query = np.array([[-0.25, 0], [0.25, 0]], np.float32)
-    image = np.array([[-0.25, 0], [0.35, 0]], np.float32)
-    likeness = np.array([[1.0, 0.0], [0.0, 0.5]], np.float32)
-    config = Config(tolerance=0.1, reach=0.0, steps=1, scales=(1.0,))
-    expected = (1 + 0.5 * np.exp(-0.5)) / (2 + 2 / 16)
-    assert lay_over(likeness, query, image, config) == pytest.approx(expected, rel=1e-5)
-
-
-def test_parts_that_come_down_outside_do_not_count():
-    query = np.array([[-0.4, 0], [0.4, 0]], np.float32)
-    likeness = np.eye(2, dtype=np.float32)
-    config = Config(tolerance=0.1, reach=0.0, steps=1, scales=(2.0,))  # ± 0.8: both outside
-    assert lay_over(likeness, query, query, config) == 0
-
-
 def test_places_are_middles_of_patches_over_what_the_tokens_cover():
     rows = Descriptors(
         ("a",),
@@ -88,12 +71,32 @@ def test_places_are_middles_of_patches_over_what_the_tokens_cover():
         boxes=np.array([[100, 50, 200, 250], [200, 50, 300, 250]], np.float32),
         seeds=np.array([[100, 50, 120, 90], [280, 210, 300, 250]], np.float32),
     )
-    np.testing.assert_allclose(find_centres(rows), [[-0.45, -0.4], [0.45, 0.4]], atol=1e-6)
+    twice = Descriptors(
+        ("b", "none", "c"),
+        np.eye(4, 2, dtype=np.float32),
+        np.array([0, 0, 2, 2], np.int32),
+        boxes=np.concatenate([rows.boxes, rows.boxes * 3]),
+        seeds=np.concatenate([rows.seeds, rows.seeds * 3]),
+    )
+    placed = place_candidates([rows, twice])
+    assert placed.ids == ("a", "b", "none", "c")
+    assert placed.images is not None
+    assert placed.images.offsets.tolist() == [0, 2, 4, 4, 6]
+    np.testing.assert_allclose(placed.images.centres, [[-0.45, -0.4], [0.45, 0.4]] * 3, atol=1e-6)
 
 
-def test_a_token_that_is_the_mean_itself_is_left_with_nothing():
-    left: FloatArray = subtract_mean(np.array([[1, 1], [3, 1]], np.float32), np.array([1, 1], np.float32))
-    assert left.tolist() == [[0, 0], [1, 0]]
+def test_the_mean_counts_every_image_with_tokens_once_and_one_image_has_none():
+    def name(image: str, *vectors: tuple[float, float]) -> Descriptors:
+        boxes = np.tile(np.array([0, 0, 1, 1], np.float32), (len(vectors), 1))
+        return Descriptors((image,), np.array(vectors).reshape(-1, 2), np.zeros(len(vectors), np.int32), boxes=boxes)
+
+    chunks = [name("a", (1, 0), (3, 0)), name("none"), name("b", (0, 6))]
+    placed = place_candidates(chunks).images
+    assert placed is not None
+    assert placed.mean.tolist() == [1, 3]
+    alone = place_candidates(chunks[:2]).images
+    assert alone is not None
+    assert alone.mean.tolist() == [0, 0]
 
 
 def test_images_and_queries_without_tokens_score_nothing():
