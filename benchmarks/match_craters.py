@@ -1,84 +1,210 @@
-"""Craters of the Moon in two maps: how many `resight match` finds again, and how many of its matches are right.
+"""Craters of the Moon in two maps: how many `resight match` finds again, how many of its matches are right, and whether
+its probabilities hold.
 
-    RESIGHT_DATA=… python benchmarks/match_craters.py FOLDER [--encoder PRESET] [--craters N]
+    RESIGHT_DATA=… python benchmarks/match_craters.py FOLDER [--encoder PRESET] [--terrain] [--fit FILE]
 
 A holds a crop of each crater cut out of one mosaic of photographs, B one cut out of another, made by other people from
-other photographs. Both have three diameters a side, and craters of 60 km and more, some 25 pixels across. Right is the
-same crater; recall counts all craters. Writes FOLDER/curve.csv: threshold, matches, precision, recall; with and without
-one-to-one. Not CraterBench-R.
+other photographs; with --terrain, B is a map of heights with light from the north-west. Craters are 20 km and larger,
+crops 3 diameters wide. Absent: a quarter of A's craters have no crop in B, and a tenth of B's none in A. Right is the
+same crater. With --fit the craters are the tuning ones, and the probabilities of matches are fitted on them and written
+to the file; otherwise they are test craters, of other ground (crater_parts/split.py). Not CraterBench-R.
 """
 
 import argparse
-import csv
+import json
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
-from resight.audit.match import Matched, match_collections
+import numpy as np
+from crater_parts.cut_crops import MOON_KM, Cut, cut_crops, fits, jitter
+from crater_parts.split import list_part
+
+from resight.apps.match_page import render
+from resight.audit.match.find_matches import MatchReport, Settings, find_matches, list_truths
+from resight.audit.match.match_entries import list_match_entries
+from resight.audit.match.match_priors import Priors
+from resight.audit.match.match_probability import Evidence, fingerprint_search
+from resight.audit.match.ranked_candidates import Ranked, rank_candidates
 from resight.collection import Collection, open_collection
-from resight.data.sets import crater_map
+from resight.collection.view import View
+from resight.data.maps.crater_catalogue import Crater, read_catalogue
+from resight.data.maps.map_image import MapImage, cut, open_map
+from resight.data.maps.moon_maps import find_maps
+from resight.data.maps.terrain import Light
+from resight.evaluate.match_quality import Outcome, find_recall, measure_matches
+from resight.search import calibration
 from resight.types import ImageRef
 
-MAPS = Path("moon_8k_color_brim16_4096x2048.jpg"), Path("celestia_hires_moon.jpg")
-SHOWN = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
+MAPS = "moon_8k_color_brim16_4096x2048.jpg", "celestia_hires_moon.jpg"
+LIGHT = Light(315.0, 45.0, 2.0)
+VIEW, SMALLEST = 3.0, 20.0
+ABSENT, EXTRA = 0.25, 0.1
+ERROR_KM = 10.0  # of the positions in A, for the measurement with a prior: a normal error to each side
+PRIORS = Priors(30.0, 1.3)
+WAYS = {
+    "best of each": Settings(least=0.5),
+    "one to one": Settings(one_to_one=True),
+    "mutual": Settings(mutual=True),
+    "mutual, within 30 km, ratio 1.3": Settings(mutual=True, priors=PRIORS),
+}
+CLASSES = ((20, 30), (30, 60), (60, 10_000))
 
 
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("folder", type=Path)
-    options.add_argument("--encoder", default="sift_tokens")
-    options.add_argument("--craters", type=int, default=200)
+    options.add_argument("--encoder", default="craters")
+    options.add_argument("--terrain", action="store_true", help="B is the hillshaded map of heights")
+    options.add_argument("--craters", type=int, default=0, help="how many to draw; 0: all")
+    options.add_argument("--smallest", type=float, default=SMALLEST, help="diameter in km")
+    options.add_argument("--fit", type=Path, metavar="FILE", help="fit on tuning craters, and write the calibration")
     given = options.parse_args()
-    config = crater_map.Config(
-        map=MAPS[0],
-        query_map=MAPS[1],
-        catalogue=Path("HeadCraters.csv"),
-        views=(3.0,),
-        query_views=(3.0,),
-        smallest_km=60.0,
-        craters=given.craters,
-        crops=given.folder,
+    part, pair = "tuning" if given.fit else "test", "terrain" if given.terrain else "optical"
+    folder = given.folder / f"{part}_{pair}"
+    here, there = open_maps(Path(os.environ["RESIGHT_DATA"]) / "moon", given.terrain)
+    craters = choose(
+        Path(os.environ["RESIGHT_DATA"]) / "moon", part, given.smallest, given.craters, (here[0], there[0])
     )
-    data = crater_map.build(config).load(Path(os.environ["RESIGHT_DATA"]) / "moon")
-    a = fill(given.folder / f"a_{given.encoder}.resight", given.encoder, data.queries)
-    b = fill(given.folder / f"b_{given.encoder}.resight", given.encoder, data.database)
-    right = {name: set(judgement.grades) for name, judgement in data.judgements.items()}
-    rows = []
-    for one_to_one in (False, True):
-        found = match_collections(a, b, one_to_one=one_to_one, least=0.0)
-        rows += [{"one_to_one": one_to_one, **point} for point in draw_curve(found, right)]
-    with (given.folder / f"curve_{given.encoder}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    print(f"{given.encoder}: {len(a)} craters in {MAPS[1].stem}, {len(b)} crops of {MAPS[0].stem}")
-    for row in rows:
-        if row["threshold"] in SHOWN:
-            text = "{threshold:.2f}: {matches} matches, precision {precision:.3f}, recall {recall:.3f}".format(**row)
-            print("one to one" if row["one_to_one"] else "best of each", text)
+    generator = np.random.default_rng(23)
+    draw = generator.random(len(craters))
+    first = [one for one, at in zip(craters, draw, strict=True) if at >= EXTRA]
+    second = [one for one, at in zip(craters, draw, strict=True) if at < 1 - ABSENT]
+    name = f"{Path(given.encoder).stem}_{len(craters)}.resight"
+    a = fill(folder / f"a_{name}", given.encoder, cut_crops(here[1], first, folder / "a"))
+    b = fill(folder / f"b_{name}", given.encoder, cut_crops(there[1], second, folder / "b"))
+    print(f"{pair}, {part}: {len(first)} craters in A, {len(second)} in B, preset {given.encoder}")
+    if given.fit:
+        fit(a.view(), b.view(), folder, given.fit)
+        return
+    figures = {}
+    for way, settings in WAYS.items():
+        if settings.priors:
+            moved = shift(first, generator)
+            a = fill(folder / f"moved_{name}", given.encoder, place(cut_crops(here[1], first, folder / "a"), moved))
+        started = time.perf_counter()
+        work = folder / f"work_{way.replace(' ', '_')}"
+        work.mkdir(exist_ok=True)
+        report = find_matches(a, b, settings, work=work)
+        figures[way] = measure(way, report, time.perf_counter() - started)
+        outcomes = [Outcome(*one) for one in list_truths(report)]
+        page = render(report, a, b, outcomes, measure_matches(outcomes, settings.least))
+        (folder / f"{way.split(',')[0].replace(' ', '_')}{'_prior' if settings.priors else ''}.html").write_text(page)
+        if way == "best of each":
+            measure_classes(report, {one.id: one.diameter for one in craters})
+    (folder / f"figures_{name}.json").write_text(json.dumps(figures, indent=1))
+
+
+def open_maps(data: Path, terrain: bool) -> tuple[tuple[MapImage, Cut], tuple[MapImage, Cut]]:
+    """For A and for B, the map, and how to cut a frame out of it."""
+    images = [open_map(data / name, (), MOON_KM * 1000) for name in MAPS]
+    cuts: list[Cut] = [partial(cut, image) for image in images]
+    if not terrain:
+        return (images[0], cuts[0]), (images[1], cuts[1])
+    maps = find_maps(data)
+    return (images[1], cuts[1]), (images[1], lambda frame, pixels: maps.shade(frame, True, LIGHT, pixels))
+
+
+def choose(data: Path, part: str, smallest: float, count: int, maps: Iterable[MapImage]) -> list[Crater]:
+    listed = [one for one in read_catalogue(data / "HeadCraters.csv") if one.diameter >= smallest]
+    craters = [one for one in list_part(listed, part) if all(fits(image, one, VIEW) for image in maps)]
+    if not count:
+        return craters
+    rows = np.random.default_rng(0).permutation(len(craters))[:count]
+    return [craters[row] for row in sorted(rows.tolist())]
 
 
 def fill(path: Path, encoder: str, refs: Sequence[ImageRef]) -> Collection:
     collection = open_collection(path, encoder)
-    collection.add([replace(ref, box=None) for ref in refs])
+    collection.add(refs)
     return collection
 
 
-def draw_curve(found: Sequence[Matched], right: dict[str, set[str]]) -> list[dict[str, float]]:
-    points = []
-    for threshold in sorted({*SHOWN, *(round(one.probability, 3) for one in found if one.b)}):
-        chosen = [one for one in found if one.b and one.probability >= threshold]
-        good = sum(one.b in right[one.a] for one in chosen)
-        points.append(
-            {
-                "threshold": threshold,
-                "matches": len(chosen),
-                "precision": good / len(chosen) if chosen else 1.0,
-                "recall": good / len(right),
-            }
+def measure(way: str, report: MatchReport, seconds: float) -> dict[str, object]:
+    outcomes = [Outcome(*one) for one in list_truths(report)]
+    found = measure_matches(outcomes, report.settings.least)
+    recall, threshold = find_recall(outcomes, 0.99)
+    low, high = interval(outcomes, lambda some: find_recall(some, 0.99)[0])
+    print(
+        f"{way}: {found.queries} craters, {found.present} present; R@1 {span(found.best_right, found.best_interval)}; "
+        f"recall at precision .99 {span(recall, (low, high))}, from {threshold:.3f} on; at {report.settings.least:g} "
+        f"precision {span(found.precision, found.precision_interval)}, recall "
+        f"{span(found.recall, found.recall_interval)}; ECE {found.calibration_error:.4f}"
+        f"{' (fitted)' if report.fitted else ' (of the search)'}; {seconds:.0f} s"
+    )
+    return {**asdict(found), "recall_at_99": recall, "interval_at_99": (low, high), "threshold": threshold}
+
+
+def interval(outcomes: Sequence[Outcome], measured: Callable[[Sequence[Outcome]], float]) -> tuple[float, float]:
+    """Of a figure of all outcomes, by drawing them with replacement."""
+    generator = np.random.default_rng(0)
+    figures = []
+    for _ in range(300):
+        rows = generator.integers(len(outcomes), size=len(outcomes))
+        figures.append(measured([outcomes[row] for row in rows.tolist()]))
+    low, high = np.quantile(figures, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def span(value: float, ends: tuple[float, float]) -> str:
+    return f"{value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
+def measure_classes(report: MatchReport, diameters: dict[str, float]) -> None:
+    labelled = [one for one in report.best if one.label_a]
+    truths = [Outcome(*one) for one in list_truths(report)]
+    for low, high in CLASSES:
+        rows = [row for row, one in enumerate(labelled) if low <= diameters[one.label_a] < high]
+        some = [truths[row] for row in rows]
+        if any(one.present for one in some):
+            found = measure_matches(some)
+            recall = find_recall(some, 0.99)[0]
+            print(f"  {low} to {high} km: {found.present} present, R@1 {found.best_right:.3f}, at .99 {recall:.3f}")
+
+
+def shift(craters: Sequence[Crater], generator: np.random.Generator) -> list[Crater]:
+    """The same craters, as a catalogue in another frame places them; the crops stay."""
+    return [jitter([one], generator, ERROR_KM / one.diameter, 0.05, "")[0] for one in craters]
+
+
+def place(refs: Sequence[ImageRef], craters: Sequence[Crater]) -> list[ImageRef]:
+    return [
+        replace(
+            ref, attributes={**ref.attributes, "crater_lat": at.lat, "crater_lon": at.lon, "diameter_km": at.diameter}
         )
-    return points
+        for ref, at in zip(refs, craters, strict=True)
+    ]
+
+
+def fit(a: View, b: View, folder: Path, path: Path) -> None:
+    """One calibration for one direction, one for both; the best candidate of each crater takes part."""
+    entries, others = list_match_entries(a.records(), True), list_match_entries(b.records(), True)
+    forward, backward = rank_candidates(a, entries, b, others, 5), rank_candidates(b, others, a, entries, 5)
+    save_ranked(folder, forward, backward)
+    key = fingerprint_search(b)
+    fitted = []
+    for back in (None, backward):
+        evidence = Evidence(forward, back, len(others))
+        samples = []
+        for number, some in enumerate(forward):
+            best = some.candidates[0].entry
+            samples.append((evidence.list_signals(number, best), entries[number].label == others[best].label))
+        one = calibration.fit(samples)
+        names = ("log_odds", "back") if back is not None else ("log_odds",)
+        fitted.append(replace(one, spaces=dict.fromkeys(names, key)))
+        chances = [one.probability(one.log_odds(signals)) for signals, _ in samples]
+        outcomes = [Outcome(chance, same, same) for chance, (_, same) in zip(chances, samples, strict=True)]
+        print(one, "ECE on these", f"{measure_matches(outcomes).calibration_error:.4f}")
+    calibration.save(fitted, path)
+
+
+def save_ranked(folder: Path, forward: Sequence[Ranked], backward: Sequence[Ranked]) -> None:
+    """For a look at the signals."""
+    plain = [[[(one.entry, one.log_odds) for one in some.candidates] for some in side] for side in (forward, backward)]
+    (folder / "ranked.json").write_text(json.dumps(plain))
 
 
 if __name__ == "__main__":

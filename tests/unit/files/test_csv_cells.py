@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resight.audit.dedup.pairs import Pair, read_pairs, write_pairs
-from resight.audit.match import Matched, write_matches
+from resight.audit.match.find_matches import Matched
+from resight.audit.match.match_table import write_matches
 from resight.data.manifest_rows import read_rows
 from resight.data.write_manifest import write_manifest
 from resight.files.csv_cells import make_writer, protect, restore
@@ -62,7 +63,7 @@ def test_pairs_of_dedup_are_safe_and_come_back(tmp_path: Path) -> None:
 
 
 def test_matches_are_safe(tmp_path: Path) -> None:
-    write_matches([Matched("=1", None, 0.0, None, 0)], tmp_path / "m.csv")
+    write_matches([Matched("=1")], tmp_path / "m.csv")
     assert "'=1," in (tmp_path / "m.csv").read_text()
 
 

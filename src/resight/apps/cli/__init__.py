@@ -29,7 +29,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "keys": ("keys", "app"),
     "locate": ("locate", "locate"),
     "dedup": ("dedup", "dedup"),
-    "match": ("dedup", "match"),
+    "match": ("match", "match"),
     "lookalikes": ("dedup", "lookalikes"),
     "audit": ("audit", "audit"),
     "votes": ("audit", "votes"),

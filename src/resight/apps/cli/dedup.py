@@ -1,4 +1,4 @@
-"""`resight dedup`, `resight match` and `resight lookalikes`: the same or similar images of one or two collections."""
+"""`resight dedup` and `resight lookalikes`: the same or similar images of one or two collections."""
 
 import shutil
 from collections.abc import Callable
@@ -12,8 +12,12 @@ from resight.apps.cli.options import Json
 from resight.errors import InputError
 
 if TYPE_CHECKING:
-    from resight.audit.dedup.find_duplicates import Report
+    from resight.audit.circles.find_circles import CircleReport
+    from resight.audit.dedup.find_duplicates import Report, Settings
+    from resight.collection import Collection
 
+KINDS, IMAGE, ALIGNMENT = "copy,near_copy,same", "image", "alignment"
+WAYS = ("auto", "position", ALIGNMENT, IMAGE)
 KEEP_RULE = "keep: most pixels, then largest file, then oldest, then first id"
 
 
@@ -23,7 +27,19 @@ def dedup(
     against: Annotated[
         Path | None, typer.Option(metavar="OTHER", help="Only pairs of one image from each of the two collections.")
     ] = None,
-    kinds: Annotated[str, typer.Option(help="The kinds of pairs to find.")] = "copy,near_copy,same",
+    kinds: Annotated[str, typer.Option(help="The kinds of pairs to find.")] = KINDS,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="WAY",
+            help="position, alignment: crater circles that coincide, by their coordinates or in their crops; "
+            "image: pictures. auto: position if every image has one as a crater.",
+        ),
+    ] = "auto",
+    merged: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the crater catalogue with one row per crater (.csv); not for images."),
+    ] = None,
     least: Annotated[float, typer.Option(min=0, max=1, help="Minimum probability of a pair.")] = 0.5,
     false_alarms: Annotated[
         float | None,
@@ -43,8 +59,9 @@ def dedup(
 ) -> None:
     """Find duplicate images.
 
-    Lists exact copies, near copies, and other views of the same object. Removes nothing. To continue
-    a stopped run, run it again with the same --out.
+    Lists exact copies, near copies, and other views of the same object; of crops of craters, the
+    entries whose circles coincide. Removes nothing. To continue a stopped run, run it again with the
+    same --out.
     """
     from resight.audit.dedup.find_duplicates import Settings, find_duplicates
     from resight.audit.dedup.pairs import parse_kinds, write_pairs
@@ -59,10 +76,21 @@ def dedup(
         raise InputError(f"{out} is a folder", expected="the name of a file", fix="e.g. --out pairs.csv")
     one = open_collection(collection, must_exist=True)
     two = open_collection(against, must_exist=True) if against else None
+    way = _choose_way(by, one, two, kinds, merged)
     work = out.with_name(f"{out.name}.work")
+    circles = None
     with terminal.progress("comparing") as bar:
-        report = find_duplicates(one, two, settings, work=work, progress=_show_stages(bar))
-    write_pairs(report.pairs, out)
+        if way == IMAGE:
+            report = find_duplicates(one, two, settings, work=work, progress=_show_stages(bar))
+            write_pairs(report.pairs, out)
+        else:
+            circles = _compare_circles(way, one, two, settings, work, _show_stages(bar))
+            report = circles.report
+    if circles:
+        from resight.audit.circles.circle_tables import write_circle_pairs
+
+        write_circle_pairs(circles, out)
+    rows = _merge(circles, one, two, merged) if circles and merged else None
     if html:
         from resight.audit.dedup.duplicates_page import render
 
@@ -74,10 +102,16 @@ def dedup(
         Review.create(review, title, one.path, (two or one).path, [pair.uncorrected for pair in report.pairs])
     shutil.rmtree(work, ignore_errors=True)
     if json:
-        summary = {"collection": collection, "out": out, **summarise(report)}
+        summary = {"collection": collection, "out": out, "by": way, **summarise(report)}
+        summary |= {"merged": merged, "rows": rows} if merged else {}
         return terminal.print_json({**summary, "correction": correction, "skipped": report.skipped})
     terminal.print_skipped(report.skipped)
-    print_summary(out, report)
+    if circles:
+        print_circles(out, circles)
+    else:
+        print_summary(out, report)
+    if merged:
+        terminal.echo(f"{merged}: {rows:,} craters, of {report.images:,} entries")
     if review and correction:
         terminal.echo(f"probabilities corrected by votes on {correction.pairs:,} pairs ({review / CORRECTION})")
     return None
@@ -96,6 +130,60 @@ def _check_review(folder: Path) -> None:
             actual=f"a folder with {CALIBRATION}",
             fix="choose another folder",
         )
+
+
+def _choose_way(by: str, one: "Collection", two: "Collection | None", kinds: str, merged: Path | None) -> str:
+    """`auto` is the position if every image is a crop of a crater, and else the image."""
+    from resight.audit.crater_entries import is_of_craters
+
+    if by not in WAYS:
+        raise InputError(
+            "no such way to compare", expected=", ".join(WAYS), actual=by, fix="e.g. --by position, or leave it out"
+        )
+    placed = all(is_of_craters(some.records()) for some in (one, two) if some is not None)
+    if by == "auto":
+        by = "position" if placed else IMAGE
+    if merged and (by == IMAGE or not placed):
+        raise InputError(
+            "only a catalogue of craters can be merged",
+            expected="crops of craters, with crater_lat, crater_lon and diameter_km on every image",
+            actual="a comparison of images" if placed else "images without them",
+            fix="leave out --merged, or index the crops with `resight craters`",
+        )
+    if by != IMAGE and kinds != KINDS:
+        raise InputError(
+            "circles of craters have no kinds",
+            expected="pairs whose circles coincide",
+            actual=f"--kinds {kinds}",
+            fix="leave out --kinds, or compare the pictures with --by image",
+        )
+    return by
+
+
+def _compare_circles(
+    way: str,
+    one: "Collection",
+    two: "Collection | None",
+    settings: "Settings",
+    work: Path,
+    progress: Callable[[str, int, int], None],
+) -> "CircleReport":
+    from resight.audit.circles.find_circles import find_circles
+
+    work.mkdir(parents=True, exist_ok=True)
+    return find_circles(
+        one, two, settings, by="alignment" if way == ALIGNMENT else "position", work=work, progress=progress
+    )
+
+
+def _merge(circles: "CircleReport", one: "Collection", two: "Collection | None", merged: Path) -> int:
+    from resight.audit.circles.circle_tables import write_merged
+    from resight.audit.crater_entries import list_entries
+
+    entries = circles.entries or [
+        entry for some in (one, two) if some is not None for entry in list_entries(some.records())
+    ]
+    return write_merged(circles, entries, merged)
 
 
 def _show_stages(bar: terminal.Bar) -> Callable[[str, int, int], None]:
@@ -140,40 +228,20 @@ def print_summary(out: Path, report: "Report") -> None:
         terminal.echo(f"{report.blank:,} blank or unreadable images were checked for exact copies only")
 
 
-def match(
-    a: Annotated[Path, typer.Argument(help="The collection whose images to look for.")],
-    b: Annotated[Path, typer.Argument(help="The collection to search.")],
-    out: Annotated[Path, typer.Option(help="The file for the matches (.csv): a, b, probability, box in b, inliers.")],
-    one_to_one: Annotated[
-        bool, typer.Option("--one-to-one", help="Match each image of B at most once, for the best total.")
-    ] = False,
-    least: Annotated[float, typer.Option(min=0, max=1, help="Minimum probability of a match.")] = 0.5,
-    candidates: Annotated[int, typer.Option(min=1, help="Candidates in B per image of A.")] = 5,
-    json: Json = False,
-) -> None:
-    """Find the same objects in two collections.
-
-    Lists the best match in B of each image of A, and the images without one.
-    """
-    from resight.audit.match import match_collections, write_matches
-    from resight.collection import open_collection
-
-    one, two = open_collection(a, must_exist=True), open_collection(b, must_exist=True)
-    with terminal.progress("matching") as bar:
-        found = match_collections(one, two, one_to_one=one_to_one, least=least, candidates=candidates, progress=bar)
-    write_matches(found, out)
-    alone = [one.a for one in found if not one.b]
-    skipped = [one.skipped for one in found if one.skipped]
-    if json:
-        matched = {"matched": len(found) - len(alone), "unmatched": alone, "skipped": skipped}
-        return terminal.print_json({"a": a, "b": b, **matched, "out": out})
-    terminal.print_skipped(skipped)
-    terminal.echo(f"{out}: {len(found) - len(alone):,} of {len(found):,} images of {a} have a match in {b}")
-    for name in alone[: terminal.SHOWN]:
-        terminal.echo(f"no match: {terminal.clean(name)}")
-    if len(alone) > terminal.SHOWN:
-        terminal.echo(f"… and {len(alone) - terminal.SHOWN:,} more; {out} lists them with an empty b")
-    return None
+def print_circles(out: Path, circles: "CircleReport") -> None:
+    report = circles.report
+    how = {
+        "position": "compared by position and diameter, because every image is a crop of a crater; --by image compares "
+        "the pictures",
+        "alignment": "compared by their circles in the aligned crops; positions were not used",
+    }[circles.by]
+    terminal.echo(
+        f"{out}: {len(report.pairs):,} pairs in {report.groups:,} groups; "
+        "keep: the entry that agrees best with its group"
+    )
+    terminal.echo(f"of {report.images:,} craters, {how}")
+    if report.pairs:
+        terminal.echo(f"about {100 * report.false_alarm_rate:.3g} % of the pairs may be wrong")
 
 
 def lookalikes(

@@ -69,7 +69,7 @@ def read_crater_view(attributes: Mapping[str, Attribute]) -> CraterView | None:
     diameter, globe = find_number(attributes, "diameter_km"), find_number(attributes, "radius_km") or MOON_KM
     if lat is None or lon is None or diameter is None or abs(lat) > 90 or abs(lon) > 360 or min(diameter, globe) <= 0:
         return None
-    return CraterView(str(attributes.get("label", "")), lat, lon, diameter, _read_side(attributes.get("view")), globe)
+    return CraterView(str(attributes.get("label", "")), lat, lon, diameter, read_side(attributes.get("view")), globe)
 
 
 def overlap_area(distance: float, one: float, two: float) -> float:
@@ -87,7 +87,7 @@ def overlap_area(distance: float, one: float, two: float) -> float:
     return area
 
 
-def _read_side(view: Attribute | None) -> float:
+def read_side(view: Attribute | None) -> float:
     """'3x' → 3; 0 for anything else."""
     text = str(view or "")
     try:

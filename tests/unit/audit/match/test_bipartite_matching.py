@@ -3,7 +3,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resight.audit.match import match_one_to_one
+from resight.audit.match.bipartite_matching import match_one_to_one
 
 
 def test_the_sum_counts_and_not_the_best_single_pair():

@@ -1,0 +1,87 @@
+"""The page of `resight match`: a report and its collections in, self-contained HTML out.
+
+The least certain pairs come first: the entry of A beside its best of B, with probability, offset and ratio of
+diameters. If the truth is known, the page begins with precision, recall and a reliability diagram.
+"""
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from importlib import resources
+
+import jinja2
+from PIL import Image
+
+from resight.audit.match.find_matches import Matched, MatchReport
+from resight.boxes import crop
+from resight.collection import Collection
+from resight.data import image_files
+from resight.errors import BoxError, CollectionError, ImageError
+from resight.evaluate.match_quality import Outcome, Quality, draw_reliability
+from resight.evaluate.pages.charts import STYLE, draw_chart
+from resight.explain.format import format_metres, format_probability
+from resight.explain.search_page import shrink
+
+SHOWN = 200
+SIDE = 240
+
+
+def render(
+    report: MatchReport,
+    a: Collection,
+    b: Collection,
+    outcomes: Sequence[Outcome] = (),
+    quality: Quality | None = None,
+) -> str:
+    pairs = sorted((one for one in report.best if one.b), key=lambda one: abs(one.probability - 0.5))
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string(
+        (resources.files("resight.apps") / "match_page.html").read_text(encoding="utf-8")
+    )
+    return template.render(
+        title=f"{a.path.name} in {b.path.name}",
+        report=report,
+        listed=sum(bool(one.b) for one in report.matches),
+        quality=quality,
+        chart=draw_chart(draw_reliability(outcomes)) if quality else "",
+        chart_style=STYLE,
+        pairs=[_show(one, report, a, b) for one in pairs[:SHOWN]],
+        hidden=max(len(pairs) - SHOWN, 0),
+    )
+
+
+def _show(one: Matched, report: MatchReport, a: Collection, b: Collection) -> dict[str, str]:
+    known = one.probability >= report.settings.least
+    return {
+        "a": one.label_a or one.a,
+        "b": one.label_b or one.b,
+        "verdict": f"{format_probability(one.probability)}{'' if known else ', not listed'}",
+        "facts": " · ".join(_list_facts(one)),
+        "picture_a": draw_picture(a, one.a),
+        "picture_b": draw_picture(b, one.b),
+    }
+
+
+def _list_facts(one: Matched) -> Iterator[str]:
+    if one.offset_km is not None:
+        yield f"{format_metres(1000 * one.offset_km)} apart"
+    if one.diameter_ratio is not None:
+        yield f"diameters 1 : {one.diameter_ratio:.2f}"
+    if one.runner_up:
+        yield f"runner-up {format_probability(one.runner_up_probability)}"
+    if one.mutual is not None:
+        yield "each the other's best" if one.mutual else "not each other's best"
+
+
+def draw_picture(collection: Collection, name: str) -> str:
+    """A data: URI; empty if the file cannot be read."""
+    try:
+        (record,) = collection.records([name])
+        ref = record.ref
+        picture = image_files.read(ref, max_side=None if ref.box else 2 * SIDE)
+        picture = picture if ref.box is None else crop(picture, ref.box)
+    except (ImageError, BoxError, CollectionError):
+        return ""
+    file = io.BytesIO()
+    Image.fromarray(shrink(picture.pixels, SIDE)).save(file, "WEBP", quality=80)
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()

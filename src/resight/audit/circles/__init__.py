@@ -1,0 +1,1 @@
+"""Entries of a crater catalogue that are the same crater: their circles coincide."""

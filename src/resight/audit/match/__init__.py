@@ -1,0 +1,1 @@
+"""Matches of two collections: what each shows of the other."""

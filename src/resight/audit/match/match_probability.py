@@ -1,0 +1,128 @@
+"""The probability that two entries match: ranked candidates of both directions in, a probability per pair out.
+
+A search judges a pair by itself. A match knows more: how far the pair lies above the entry's other candidates, above
+the other entries that want the same one, and whether the search in the other direction agrees. Signals, in log-odds of
+the search, differences cut off at ±LIMIT:
+
+    log_odds     of the pair
+    margin       above the best other candidate of a
+    rival        above the best other entry of A that has b among its candidates
+    back         of the pair in the other direction, if that was searched
+    back_margin  above the best other candidate of b, in that direction
+
+A calibration of these signals belongs to the calibration of the search whose log-odds they are. The shipped one
+(`benchmarks/match_craters.py --fit`) is for craters and the preset `craters`; without one, the probability is that of
+the search.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import log
+from pathlib import Path
+
+from resight.audit.match.ranked_candidates import Ranked
+from resight.collection.view import View
+from resight.errors import InputError
+from resight.files.fingerprint import fingerprint
+from resight.search.calibration import Calibration, Signals, load
+
+FITTED = Path(__file__).with_name("match_calibration.json")
+LIMIT = 10.0
+SUREST = 1 - 1e-9  # keeps log-odds finite
+Odds = list[dict[int, float]]  # per entry: number of a candidate → log-odds
+
+
+class Evidence:
+    """The log-odds of all candidates, by entry of A and by entry of B."""
+
+    def __init__(self, forward: Sequence[Ranked], backward: Sequence[Ranked] | None, others: int) -> None:
+        """`others` is the number of entries of B."""
+        self._forward = _read(forward)
+        self._backward = None if backward is None else _read(backward)
+        self._wanted: Odds = [{} for _ in range(others)]
+        for a, candidates in enumerate(self._forward):
+            for b, odds in candidates.items():
+                self._wanted[b][a] = odds
+
+    def list_signals(self, a: int, b: int, taken: frozenset[int] = frozenset()) -> Signals:
+        """The signals of a pair; entries of B that are `taken` by others do not compete for a."""
+        odds = self._forward[a][b]
+        signals = {
+            "log_odds": odds,
+            "margin": _above({one: value for one, value in self._forward[a].items() if one not in taken}, b, odds),
+            "rival": _above(self._wanted[b], a, odds),
+        }
+        if self._backward is not None:
+            there = self._backward[b]
+            back = there.get(a, min(there.values(), default=-LIMIT))
+            signals |= {"back": back, "back_margin": _above(there, a, back)}
+        return signals
+
+    def is_mutual(self, a: int, b: int) -> bool | None:
+        """Whether each is the other's best; None if only one direction was searched."""
+        if self._backward is None:
+            return None
+        forward, backward = self._forward[a], self._backward[b]
+        return max(forward, key=forward.__getitem__) == b and bool(backward) and next(iter(backward)) == a
+
+
+def find_calibration(view: View, craters: bool, both: bool, path: Path = FITTED) -> Calibration | None:
+    """The shipped calibration for matches of craters by the search of this view; None: that of the search.
+
+    `both`: whether both directions are searched.
+    """
+    key = fingerprint_search(view)
+    if not craters or not path.is_file():
+        return None
+    fitting = (one for one in _load(path) if one.spaces.get("log_odds") == key)
+    return next((one for one in fitting if ("back" in one.spaces) == both), None)
+
+
+def fingerprint_search(view: View) -> str:
+    """Of what the log-odds of a search depend on: encodings, rerankers and calibration."""
+    recipe = view.recipe
+    spaces = [layout.space for layout in view.layout]
+    return fingerprint(repr((spaces, recipe.fusion, recipe.rerankers, _require(view))), 16)
+
+
+def judge(view: View, fitted: Calibration | None, signals: Signals) -> float:
+    calibration = fitted or _require(view)
+    odds = fitted.log_odds(signals) if fitted else signals["log_odds"]
+    return float(calibration.probability(odds))
+
+
+def find_floor(fitted: Calibration | None, least: float) -> float:
+    """The log-odds of the search below which no pair reaches the probability `least`, even without competition."""
+    wanted = log(least / (1 - least)) if 0 < least < 1 else log(SUREST / (1 - SUREST)) * (1 if least else -1)
+    if fitted is None:
+        return wanted
+    rest = fitted.bias + sum(weight * LIMIT for name, weight in fitted.weights.items() if name != "log_odds")
+    own = fitted.weights.get("log_odds", 0.0)
+    return (wanted - rest) / own if own > 0 else -1e6
+
+
+def _require(view: View) -> Calibration:
+    calibration = view.pipeline.calibration
+    if calibration is None:
+        raise InputError(
+            "matches need probabilities, and this recipe has no calibration",
+            expected="a preset such as sift_tokens or craters, or a collection that was calibrated",
+            actual=view.recipe.name,
+            fix="resight calibrate COLLECTION --pairs FILE",
+        )
+    return calibration
+
+
+@cache
+def _load(path: Path) -> tuple[Calibration, ...]:
+    return tuple(load(path))
+
+
+def _read(ranked: Sequence[Ranked]) -> Odds:
+    return [{one.entry: one.log_odds for one in some.candidates} for some in ranked]
+
+
+def _above(values: dict[int, float], own: int, odds: float) -> float:
+    """How far above the best other: LIMIT without any other."""
+    other = max((value for one, value in values.items() if one != own), default=-float("inf"))
+    return max(-LIMIT, min(odds - other, LIMIT))
