@@ -17,6 +17,7 @@ from resight.evaluate.table import Chart, Line
 
 BINS = 10
 SEED = 0
+SAFE = 0.99
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Quality:
     best_right: float  # share of present queries whose match is right, whatever its probability
     best_interval: tuple[float, float]
     calibration_error: float
+    safe_recall: float  # at a precision of SAFE, with the threshold that gives most
+    safe_threshold: float
 
 
 def measure_matches(outcomes: Sequence[Outcome], least: float = 0.0) -> Quality:
@@ -66,6 +69,7 @@ def measure_matches(outcomes: Sequence[Outcome], least: float = 0.0) -> Quality:
         float(np.mean(best)),
         bootstrap_interval(np.array(best, float), generator),
         measure_calibration(outcomes),
+        *find_recall(outcomes, SAFE),
     )
 
 

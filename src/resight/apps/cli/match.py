@@ -110,13 +110,20 @@ def _measure(report: "MatchReport") -> "tuple[list[Outcome], Quality]":
 def print_quality(quality: "Quality") -> None:
     terminal.echo(
         f"by equal labels: {quality.right:,} of {quality.listed:,} matches are right, "
-        f"precision {quality.precision:.3f}; "
-        f"recall {quality.recall:.3f} of {quality.present:,} that have a right answer"
+        f"precision {format_span(quality.precision, quality.precision_interval)}, "
+        f"recall {format_span(quality.recall, quality.recall_interval)} of {quality.present:,} with a right answer"
     )
     terminal.echo(
-        f"the best of each is right for {quality.best_right:.3f}; "
+        f"the best of each is right for {format_span(quality.best_right, quality.best_interval)}; "
+        f"recall {quality.safe_recall:.3f} at precision 0.99, from a probability of {quality.safe_threshold:.3f} on"
+    )
+    terminal.echo(
         f"probabilities differ from frequencies by {quality.calibration_error:.3f} (expected calibration error)"
     )
+
+
+def format_span(value: float, interval: tuple[float, float]) -> str:
+    return f"{value:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"
 
 
 def _show_stages(bar: terminal.Bar) -> Callable[[str, int, int], None]:
