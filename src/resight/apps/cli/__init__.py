@@ -22,6 +22,7 @@ INTERRUPTED = 130
 COMMANDS = {  # command → its module, and the function or group of commands there; in the order that --help shows
     "demo": ("demo", "demo"),
     "index": ("index", "index"),
+    "craters": ("craters", "craters"),
     "delete": ("index", "delete"),
     "relink": ("index", "relink"),
     "search": ("search", "search"),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from resight.boxes import crop
 from resight.collection import Collection, metadata, open_collection
-from resight.collection.add import Progress
+from resight.collection.add import Progress, ReadImage
 from resight.collection.image_list import ImageList, Source
 from resight.collection.location import exists
 from resight.data import image_files
@@ -46,16 +46,17 @@ def open_learning(
     *,
     cache: FeatureCache | None = None,
     progress: Progress | None = None,
+    read: ReadImage = image_files.read,
 ) -> Collection:
     """The collection in `folder`, made if missing; codebooks that its recipe lacks are learnt from `sources` first."""
     if not any(map(_is_to_learn, recipe.branches)):
-        return open_collection(folder, recipe, cache=cache)
+        return open_collection(folder, recipe, cache=cache, read=read)
     if exists(folder, metadata.FILE):
-        return open_collection(folder, _use_codebooks(recipe, metadata.read(folder).recipe), cache=cache)
+        return open_collection(folder, _use_codebooks(recipe, metadata.read(folder).recipe), cache=cache, read=read)
     networks: Networks = {}
     with tempfile.TemporaryDirectory(prefix="resight-words-") as scratch:
         learnt = learn_codebooks(recipe, sources, Path(scratch), cache, progress, networks)
-        return open_collection(folder, learnt, cache=cache, networks=networks)
+        return open_collection(folder, learnt, cache=cache, read=read, networks=networks)
 
 
 def learn_codebooks(

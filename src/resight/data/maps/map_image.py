@@ -1,36 +1,27 @@
-"""A map of a globe (PNG, JPEG, TIFF, GeoTIFF) in, square crops of the ground out (`open_map`, `cut`).
+"""A map of a globe in, square crops of the ground out (`draw`, `cut`), each with the share of it that is missing.
 
-Maps are equirectangular: rows run from north to south and columns from west to east, both in equal degrees, so that
-ground away from the equator is stretched. A crop shows the ground from straight above its centre (orthographic
-projection), north up, so that craters are round in it. On a map that spans the whole globe, columns continue over its
-edge: column `width` is column 0.
+Maps are equirectangular (`Grid`): rows run from north to south and columns from west to east, both in equal degrees, so
+that ground away from the equator is stretched; or they lie around a pole (resight.data.maps.polar_grid). A crop shows
+the ground from straight above its centre (orthographic projection), north up, so that craters are round in it. On a map
+that spans the whole globe, columns continue over its edge: column `width` is column 0.
 
-A plain image is decoded once, as a whole, and its bounds are given. A GeoTIFF has its own bounds, in degrees or in
-metres of the equirectangular projection; it is read window by window, so that it may be larger than memory, and needs
-the extra `geo`. Pixels that are not 8-bit are stretched: the 0.1th percentile of the whole map becomes 0, the 99.9th
-255; pixels without data become 0.
+A crop reads only its window of the map, and of a map much finer than the crop only every second, third … pixel; large
+crops are drawn in strips. So memory does not grow with the map.
 """
 
-import importlib
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.data.decode import decode
-from resight.data.image_files import read_file
-from resight.errors import ImageError, ManifestError, MissingExtra
-
 PROBES = np.linspace(-0.5, 0.5, 9)  # points per side of a frame that must lie on the map
-GLOBE = (-180.0, -90.0, 180.0, 90.0)
-TIFF = (".tif", ".tiff")
 MARGIN = 2  # pixels around a window, for the interpolation at its edge
-OVERVIEW = 1024  # longer side of the reduced map whose percentiles set the stretch
 MAX_WINDOW = 32_000  # pixels per side, just below the limit of cv2.remap
 MAX_FINER = 16  # a crop is sampled at most this many times finer, then averaged
+MAX_SIDE = 8192  # points per side that a crop is sampled at
+STRIP = 1 << 20  # points that are drawn at once
 Degrees = NDArray[np.float64]
 Pixels = NDArray[np.uint8]
 
@@ -43,10 +34,51 @@ class Frame:
     lon: float
     side: float
 
+    def find_positions(self, across: Degrees, up: Degrees, radius: float) -> tuple[Degrees, Degrees]:
+        """Latitudes, and longitudes relative to the centre's, of points `across` metres east and `up` metres north."""
+        x, y = across / radius, up / radius
+        z = np.sqrt(1 - x**2 - y**2)
+        lat = np.radians(self.lat)
+        lats = np.degrees(np.arcsin(np.clip(z * np.sin(lat) + y * np.cos(lat), -1, 1)))
+        return lats, np.degrees(np.arctan2(x, z * np.cos(lat) - y * np.sin(lat)))
+
+    def find_probes(self) -> tuple[Degrees, Degrees]:
+        """Points all over the frame, in metres east and north of its centre."""
+        across, up = np.meshgrid(PROBES * self.side, PROBES * self.side)
+        return across, up
+
+
+class MapGrid(Protocol):
+    """Where the pixels of a map lie on its globe."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def radius(self) -> float:
+        """Metres, of the globe."""
+
+    @property
+    def wraps(self) -> bool:
+        """Whether column `width` is column 0 again."""
+
+    @property
+    def pixel(self) -> float:
+        """Metres of ground per row."""
+
+    def holds(self, frame: Frame, margin: int = 0) -> bool:
+        """Whether all of a frame lies on the map, at least `margin` pixels away from its edges."""
+
+    def find_pixels(self, frame: Frame, across: Degrees, up: Degrees) -> tuple[Degrees, Degrees]:
+        """Rows and columns of the map for points `across` metres east and `up` metres north of a frame's centre."""
+
 
 @dataclass(frozen=True)
 class Grid:
-    """The geometry of a map: edges in degrees, size in pixels, on a globe of `radius` metres."""
+    """The geometry of an equirectangular map: edges in degrees, size in pixels, on a globe of `radius` metres."""
 
     west: float
     east: float
@@ -73,8 +105,7 @@ class Grid:
             return self.wraps and lon == self.west and self.holds(Frame(frame.lat, lon + 1e-9, frame.side), margin)
         if frame.side > self.radius:  # a wider one is not all visible from above
             return False
-        across, up = np.meshgrid(PROBES * frame.side, PROBES * frame.side)
-        rows, columns = self.find_pixels(frame, across, up)
+        rows, columns = self.find_pixels(frame, *frame.find_probes())
         return bool(  # the ground continues beyond a pole
             (rows.min() >= margin or self.north == 90)
             and (rows.max() <= self.height - 1 - margin or self.south == -90)
@@ -83,13 +114,9 @@ class Grid:
 
     def find_pixels(self, frame: Frame, across: Degrees, up: Degrees) -> tuple[Degrees, Degrees]:
         """Rows and columns of the map for points `across` metres east and `up` metres north of a frame's centre."""
-        x, y = across / self.radius, up / self.radius
-        z = np.sqrt(1 - x**2 - y**2)
-        lat = np.radians(frame.lat)
-        lats = np.degrees(np.arcsin(np.clip(z * np.sin(lat) + y * np.cos(lat), -1, 1)))
-        lons = self.turn(frame.lon) + np.degrees(np.arctan2(x, z * np.cos(lat) - y * np.sin(lat)))
+        lats, turned = frame.find_positions(across, up, self.radius)
         rows = (self.north - lats) * (self.height / (self.north - self.south)) - 0.5
-        columns = (lons - self.west) * (self.width / (self.east - self.west)) - 0.5
+        columns = (self.turn(frame.lon) + turned - self.west) * (self.width / (self.east - self.west)) - 0.5
         return rows, columns
 
     def turn(self, lon: float) -> float:
@@ -98,170 +125,97 @@ class Grid:
         return lon - 360 * float(turns) if turns else lon
 
 
+class Window(NamedTuple):
+    pixels: NDArray[Any]  # [h, w] or [h, w, 3] RGB
+    missing: NDArray[np.bool_] | None = None  # [h, w] where the map has no data; None: it has data everywhere
+
+
 class MapImage(Protocol):
     @property
-    def grid(self) -> Grid: ...
+    def grid(self) -> MapGrid: ...
 
-    def read(self, top: int, bottom: int, left: int, right: int) -> NDArray[Any]:
-        """Pixels [h, w] or [h, w, 3] RGB of a window inside the map."""
-
-
-def open_map(path: Path, bounds: tuple[float, ...], radius: float) -> MapImage:
-    """Open the map in a file; `bounds` are west, south, east, north in degrees.
-
-    Without bounds, a TIFF must be a GeoTIFF, and any other image spans the whole globe from -180 to 180 degrees.
-    """
-    if path.suffix.lower() in TIFF and not bounds and path.is_file():
-        return open_geotiff(path, radius)
-    try:
-        image = decode(read_file(path)[0], str(path))
-    except ImageError as error:
-        raise ManifestError(
-            f"the map {path} cannot be read",
-            expected="a whole PNG, JPEG or TIFF image",
-            actual=error.problem,
-            fix="put the map there, or name another file with the setting map",
-        ) from error
-    west, south, east, north = bounds or GLOBE
-    height, width = image.pixels.shape[:2]
-    pixels = image.pixels[..., 0] if image.mode in ("1", "L", "I", "F", "I;16", "I;16B") else image.pixels
-    return PlainMap(Grid(west, east, south, north, width, height, radius), pixels)
+    def read(self, top: int, bottom: int, left: int, right: int, steps: tuple[int, int] = (1, 1)) -> Window:
+        """A window inside the map; `steps` = (2, 3) reads every second row and every third column."""
 
 
-def cut(image: MapImage, frame: Frame, pixels: int) -> NDArray[Any]:
-    """Draw the ground of a frame [pixels, pixels] or [pixels, pixels, 3]; a finer map is averaged.
-
-    The map may also hold 16-bit values; the crop then does too.
-    """
-    grid = image.grid
-    finer = int(np.clip(np.ceil(frame.side / pixels / grid.pixel), 1, MAX_FINER))
-    side = pixels * finer
-    steps = ((np.arange(side) + 0.5) / side - 0.5) * frame.side
-    rows, columns = grid.find_pixels(frame, *np.meshgrid(steps, -steps))
-    top, left = (int(np.floor(values.min())) - MARGIN for values in (rows, columns))
-    bottom, right = (int(np.ceil(values.max())) + MARGIN + 1 for values in (rows, columns))
-    top, bottom = max(top, 0), min(bottom, grid.height)
-    if not grid.wraps:
-        left, right = max(left, 0), min(right, grid.width)
-    window = _read_around(image, top, bottom, left, right)
-    (down, along), window = _fit(window)
-    drawn = cv2.remap(
-        window,
-        np.asarray((columns - left + 0.5) * along - 0.5, np.float32),
-        np.asarray((rows - top + 0.5) * down - 0.5, np.float32),
-        cv2.INTER_CUBIC,
-        borderMode=cv2.BORDER_REPLICATE,
-    )
-    return np.asarray(cv2.resize(drawn, (pixels, pixels), interpolation=cv2.INTER_AREA) if finer > 1 else drawn)
+class Crop(NamedTuple):
+    pixels: NDArray[Any]  # [side, side] or [side, side, 3]
+    missing: float  # share of the crop where the map has no data
 
 
 @dataclass(frozen=True, eq=False)
 class PlainMap:
+    """A map in memory; pixels of the value `missing` have no data."""
+
     grid: Grid
     pixels: NDArray[Any] = field(repr=False)
+    missing: int | None = None
 
-    def read(self, top: int, bottom: int, left: int, right: int) -> NDArray[Any]:
-        return self.pixels[top:bottom, left:right]
-
-
-@dataclass(frozen=True, eq=False)
-class GeoTiff:
-    grid: Grid
-    source: Any  # an open rasterio dataset
-    bands: tuple[int, ...]
-    low: float
-    high: float
-
-    def read(self, top: int, bottom: int, left: int, right: int) -> Pixels:
-        try:
-            values = self.source.read(self.bands, window=((top, bottom), (left, right)), masked=True)
-        except OSError as error:
-            raise _refuse_geotiff(Path(self.source.name), "cannot be read", str(error)) from error
-        return _to_bytes(values, self.low, self.high)
+    def read(self, top: int, bottom: int, left: int, right: int, steps: tuple[int, int] = (1, 1)) -> Window:
+        pixels = self.pixels[top : bottom : steps[0], left : right : steps[1]]
+        if self.missing is None:
+            return Window(pixels)
+        same = pixels == self.missing
+        return Window(pixels, same if same.ndim == 2 else same.all(axis=-1))
 
 
-def open_geotiff(path: Path, radius: float) -> GeoTiff:
-    try:
-        rasterio = importlib.import_module("rasterio")
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"the bounds of {path} are read by the Python package 'rasterio', which is not installed",
-            expected="'rasterio' to be importable, or the map's bounds",
-            actual=str(error),
-            fix="pip install 'resight[geo]', or give the bounds: west, south, east, north in degrees",
-        ) from error
-    try:
-        source = rasterio.open(path)
-    except OSError as error:
-        raise _refuse_geotiff(path, "cannot be read", str(error)) from error
-    west, south, east, north = _find_bounds(source, path)
-    grid = Grid(west, east, south, north, source.width, source.height, radius)
-    bands = (1, 2, 3) if source.count >= 3 else (1,)
-    if set(source.dtypes) == {"uint8"}:
-        return GeoTiff(grid, source, bands, 0.0, 255.0)
-    shrink = max(1.0, max(source.width, source.height) / OVERVIEW)
-    shape = (len(bands), max(1, int(source.height / shrink)), max(1, int(source.width / shrink)))
-    values = source.read(bands, out_shape=shape, masked=True).compressed()
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        raise _refuse_geotiff(path, "has no data", "no pixel with a finite value")
-    low, high = (float(value) for value in np.percentile(finite, (0.1, 99.9)))
-    return GeoTiff(grid, source, bands, low, high if high > low else low + 1)
+def cut(image: MapImage, frame: Frame, pixels: int) -> NDArray[Any]:
+    """The crop alone, [pixels, pixels] or [pixels, pixels, 3]."""
+    return draw(image, frame, pixels).pixels
 
 
-def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int) -> NDArray[Any]:
+def draw(image: MapImage, frame: Frame, pixels: int) -> Crop:
+    """Draw the ground of a frame; a finer map is averaged.
+
+    The map may also hold 16-bit values; the crop then does too.
+    """
+    grid = image.grid
+    finer = int(np.clip(np.ceil(frame.side / pixels / grid.pixel), 1, min(MAX_FINER, max(MAX_SIDE // pixels, 1))))
+    side = pixels * finer
+    step = max(int(frame.side / side / grid.pixel), 1)
+    points = ((np.arange(side) + 0.5) / side - 0.5) * frame.side
+    strip = max(STRIP // (side * finer), 1) * finer
+    parts = [
+        _draw_strip(image, frame, points, points[first : first + strip], step, finer) for first in range(0, side, strip)
+    ]
+    drawn = parts[0].pixels if len(parts) == 1 else np.concatenate([part.pixels for part in parts])
+    return Crop(
+        drawn, float(np.average([part.missing for part in parts], weights=[len(part.pixels) for part in parts]))
+    )
+
+
+def _draw_strip(image: MapImage, frame: Frame, across: Degrees, down: Degrees, step: int, finer: int) -> Crop:
+    grid = image.grid
+    rows, columns = grid.find_pixels(frame, *np.meshgrid(across, -down))
+    top, left = (int(np.floor(values.min())) - MARGIN * step for values in (rows, columns))
+    bottom, right = (int(np.ceil(values.max())) + MARGIN * step + 1 for values in (rows, columns))
+    top, bottom = max(top, 0), min(bottom, grid.height)
+    if not grid.wraps:
+        left, right = max(left, 0), min(right, grid.width)
+    # Near a pole a window may be as wide as the map, whose pixels are narrow there.
+    steps = tuple(max(step, -(-length // MAX_WINDOW)) for length in (bottom - top, right - left))
+    window = _read_around(image, top, bottom, left, right, (steps[0], steps[1]))
+    places = (np.asarray((columns - left) / steps[1], np.float32), np.asarray((rows - top) / steps[0], np.float32))
+    drawn = cv2.remap(window.pixels, *places, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+    missing = 0.0
+    if window.missing is not None:
+        mask = window.missing.astype(np.uint8)
+        missing = float(cv2.remap(mask, *places, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE).mean())
+    if finer > 1:
+        size = (len(across) // finer, len(down) // finer)
+        drawn = cv2.resize(drawn, size, interpolation=cv2.INTER_AREA)
+    return Crop(np.asarray(drawn), missing)
+
+
+def _read_around(image: MapImage, top: int, bottom: int, left: int, right: int, steps: tuple[int, int]) -> Window:
     """Read a window that may continue over the edge of a map of the whole globe."""
     width = image.grid.width
     parts = []
     while left < right:
         turns = left // width
         end = min(right, (turns + 1) * width)
-        parts.append(image.read(top, bottom, left - turns * width, end - turns * width))
-        left = end
-    return np.ascontiguousarray(np.concatenate(parts, axis=1))
-
-
-def _fit(window: NDArray[Any]) -> tuple[tuple[float, float], NDArray[Any]]:
-    """Shrink a window to the size limit of cv2.remap, and return the scales of rows and columns; needed near a pole."""
-    height, width = window.shape[:2]
-    rows, columns = min(height, MAX_WINDOW), min(width, MAX_WINDOW)
-    if (rows, columns) != (height, width):
-        window = np.asarray(cv2.resize(window, (columns, rows), interpolation=cv2.INTER_AREA))
-    return (rows / height, columns / width), window
-
-
-def _find_bounds(source: Any, path: Path) -> tuple[float, float, float, float]:
-    """West, south, east, north in degrees."""
-    west, south, east, north = (float(value) for value in source.bounds)
-    turned = source.transform.b or source.transform.d or source.transform.e >= 0
-    if source.crs is None or turned:
-        raise _refuse_geotiff(path, "has no usable bounds", "turned, mirrored or without coordinates")
-    if source.crs.is_geographic:
-        return west, south, east, north
-    about = source.crs.to_dict()
-    globe = about.get("R") or about.get("a")
-    if about.get("proj") != "eqc" or not globe:
-        raise _refuse_geotiff(path, "has another projection", str(about))
-    degree = np.radians(float(globe))  # metres of a meridian
-    shrink = np.cos(np.radians(float(about.get("lat_ts", 0))))
-    x0, y0, lon, lat = (float(about.get(name, 0)) for name in ("x_0", "y_0", "lon_0", "lat_0"))
-    west, east = (lon + float((x - x0) / degree / shrink) for x in (west, east))
-    south, north = (lat + float((y - y0) / degree) for y in (south, north))
-    return west, south, east, north
-
-
-def _to_bytes(values: Any, low: float, high: float) -> Pixels:
-    """Masked values [bands, h, w] → [h, w] or [h, w, 3]."""
-    stretched = (np.ma.filled(values, 0).astype(np.float64) - low) * (255 / (high - low))
-    known = np.isfinite(stretched) & ~np.ma.getmaskarray(values)
-    image = np.clip(np.rint(np.where(known, stretched, 0)), 0, 255).astype(np.uint8)
-    return np.asarray(image[0] if len(image) == 1 else np.moveaxis(image, 0, -1))
-
-
-def _refuse_geotiff(path: Path, problem: str, actual: str) -> ManifestError:
-    return ManifestError(
-        f"the map {path} {problem}",
-        expected="a GeoTIFF, north up, in degrees or in metres of the equirectangular projection",
-        actual=actual[:300],
-        fix="project it so (gdalwarp -t_srs '+proj=longlat +R=…'), or give its bounds in degrees",
-    )
+        parts.append(image.read(top, bottom, left - turns * width, end - turns * width, steps))
+        left += -(-(end - left) // steps[1]) * steps[1]
+    pixels = np.ascontiguousarray(np.concatenate([part.pixels for part in parts], axis=1))
+    masks = [part.missing for part in parts if part.missing is not None]
+    return Window(pixels, np.concatenate(masks, axis=1) if masks else None)

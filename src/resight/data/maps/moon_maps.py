@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resight.data.maps.map_image import Frame, Grid, MapImage, PlainMap, cut, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import Frame, Grid, MapImage, PlainMap, cut
 from resight.data.maps.terrain import MOON_RADIUS, STEP, Light, Terrain, find_terrain, shade
 from resight.errors import ManifestError
 from resight.types import FloatArray
@@ -91,12 +92,13 @@ class MoonMaps:
     @cached_property
     def _coarse(self) -> tuple[Grid, FloatArray]:
         plain = open_map(self.root / GLOBAL, GLOBAL_BOUNDS, MOON_RADIUS)
-        grey = plain.read(0, plain.grid.height, 0, plain.grid.width)
+        grid = self.global_grid
+        grey = plain.read(0, grid.height, 0, grid.width).pixels
         grey = grey if grey.ndim == 2 else grey[..., 0]
         margin = int(np.ceil(4 * SMOOTHED))
         around = np.pad(grey.astype(np.float32) * np.float32(GREY), ((0, 0), (margin, margin)), mode="wrap")
         smooth = np.asarray(cv2.GaussianBlur(around, (0, 0), SMOOTHED), np.float32)
-        return plain.grid, np.ascontiguousarray(smooth[:, margin:-margin])
+        return grid, np.ascontiguousarray(smooth[:, margin:-margin])
 
     @cached_property
     def _mosaics(self) -> list[MapImage]:

@@ -1,6 +1,6 @@
 """Craters cut out of a map of a globe, by a catalogue (CSV), in; a Dataset of crops out.
 
-    root/map.png            equirectangular map: .png, .jpg or .tif; resight.data.maps.map_image lists the kinds
+    root/map.png            equirectangular map: .png, .jpg or .tif; resight.data.maps.map_file lists the kinds
     root/craters.csv        lon, lat, diameter in km; resight.data.maps.crater_catalogue lists the columns
     root/query_map.png      another map of the same globe: other light, other camera (optional)
 
@@ -22,7 +22,8 @@ import numpy as np
 
 from resight.data.image_cache import encode_png, is_intact, name_folder, write_images
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.map_image import MapImage, cut, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import MapImage, cut
 from resight.data.sets import Published
 from resight.errors import ManifestError, RecipeError
 from resight.plugins import check_range

@@ -12,7 +12,8 @@ from support.samples import crater_map as sample
 
 from resight.data import sets
 from resight.data.maps.crater_catalogue import read_catalogue
-from resight.data.maps.map_image import Frame, Grid, cut, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import Frame, Grid, cut
 from resight.errors import ManifestError, MissingExtra, RecipeError, StorageError
 from resight.types import Dataset
 
@@ -285,7 +286,7 @@ class FakeRaster:
         return np.ma.MaskedArray(values[None], np.isnan(values[None].astype(np.float64)))
 
 
-DEGREES = SimpleNamespace(is_geographic=True)
+DEGREES = SimpleNamespace(is_geographic=True, to_dict=dict)
 EQUIRECTANGULAR = {"proj": "eqc", "lat_ts": 0, "lon_0": 180, "R": METRES}
 
 
