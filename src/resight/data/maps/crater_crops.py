@@ -20,17 +20,18 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resight.data import image_files
 from resight.data.image_cache import encode_png, is_intact
 from resight.data.maps.crater_catalogue import Crater, CraterTable
-from resight.data.maps.map_image import Grid, MapImage, Pixels, draw
+from resight.data.maps.map_image import Grid, MapGrid, MapImage, Pixels, draw
 from resight.errors import ImageError, InputError, RecipeError, StorageError
 from resight.files.atomic import replace_atomic
 from resight.files.fingerprint import fingerprint
 from resight.geodesy import find_number
 from resight.plugins import check_range
-from resight.types import ImageRef, Picture
+from resight.types import Attribute, ImageRef, Picture
 
 RENDERING = 1  # increase when the same settings render different crops
 FOLDER = 100  # craters whose crops share a folder; with at most MOST_VIEWS views, 1,000 files
@@ -78,7 +79,7 @@ class CraterCrops:
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100 - as a collection keeps paths: links stay
         self._image = image
         self._stamp = repr((RENDERING, stamp, image.grid, settings.pixels))
-        self._fates = np.array([self._judge(craters[row]) for row in range(len(craters))], np.uint8)  # [n, views]
+        self._fates = self._judge()
         counts = Counter({REASONS[fate]: int((self._fates == fate).sum()) for fate in range(1, len(REASONS))})
         for reason in (TOO_SMALL, TOO_LARGE):
             counts[reason] //= len(settings.views)
@@ -104,10 +105,17 @@ class CraterCrops:
         digest = fingerprint(repr((self._stamp, crater, view)), 8)
         file = f"{quote(crater.id, safe='')[:LONGEST]}_{view:g}x-{digest}.png"
         # Not lat and lon: every other module takes those for a position on the Earth.
-        position = {"crater_lat": crater.lat, "crater_lon": crater.lon, "diameter_km": crater.diameter}
-        about = {"label": crater.id, "view": f"{view:g}x", "radius_km": radius / 1000, "map": self.settings.map}
+        attributes: dict[str, Attribute] = {
+            "label": crater.id,
+            "view": f"{view:g}x",
+            "crater_lat": crater.lat,
+            "crater_lon": crater.lon,
+            "diameter_km": crater.diameter,
+            "radius_km": radius / 1000,
+            "map": self.settings.map,
+        }
         path = self.folder / f"{row // FOLDER:05d}" / file
-        return ImageRef(self.settings.prefix + name, path, attributes={**about, **position})
+        return ImageRef(self.settings.prefix + name, path, attributes=attributes)
 
     def read(self, ref: ImageRef, max_side: int | None = None) -> Picture:
         """The crop as a picture, drawn first if its file is missing; ImageError where the map has no data."""
@@ -141,17 +149,21 @@ class CraterCrops:
             fix="check --bounds and --body, or the limits --smallest-km, --largest-km and --least-pixels",
         )
 
-    def _judge(self, crater: Crater) -> list[int]:
-        """For each view, the number of the reason why it is left out; 0: it fits."""
+    def _judge(self) -> NDArray[np.uint8]:
+        """[n, views] why each crop is left out, as a number among REASONS; 0: it fits."""
         settings, grid = self.settings, self._image.grid
-        if not settings.smallest_km <= crater.diameter <= settings.largest_km:
-            small = crater.diameter < settings.smallest_km
-            return [REASONS.index(TOO_SMALL if small else TOO_LARGE)] * len(settings.views)
-        fates = []
-        for view in settings.views:
-            frame = crater.frame(view, grid.radius)
-            coarse = frame.side / grid.pixel < settings.least_pixels
-            fates.append(REASONS.index(OFF_MAP if not grid.holds(frame) else COARSE if coarse else FITS))
+        lats, _, diameters = self.craters.numbers.T
+        fates = np.zeros((len(self.craters), len(settings.views)), np.uint8)
+        for column, view in zip(fates.T, settings.views, strict=True):
+            sides = 1000 * view * diameters
+            column[sides / grid.pixel < settings.least_pixels] = REASONS.index(COARSE)
+            held = _lies_inside(grid, lats, sides)
+            held |= (diameters < settings.smallest_km) | (diameters > settings.largest_km)  # not asked
+            for row in np.flatnonzero(~held):
+                if not grid.holds(self.craters[int(row)].frame(view, grid.radius)):
+                    column[row] = REASONS.index(OFF_MAP)
+        fates[diameters < settings.smallest_km] = REASONS.index(TOO_SMALL)
+        fates[diameters > settings.largest_km] = REASONS.index(TOO_LARGE)
         return fates
 
     def draw(self, ref: ImageRef) -> Pixels:
@@ -188,3 +200,12 @@ class CraterCrops:
                 actual=str(error),
                 fix="free some space or choose another folder with --crops, and run the same command again",
             ) from error
+
+
+def _lies_inside(grid: MapGrid, lats: NDArray[np.float64], sides: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which frames surely lie on a map of all longitudes, so that most craters need no closer look."""
+    if not isinstance(grid, Grid) or not grid.wraps:
+        return np.zeros(len(lats), np.bool_)
+    reach = np.degrees(np.arcsin(np.clip(sides / grid.radius * np.sqrt(0.5), 0, 1)))  # to the corners
+    edge = (grid.north - grid.south) / grid.height
+    return np.asarray((sides < grid.radius) & (lats + reach < grid.north - edge) & (lats - reach > grid.south + edge))

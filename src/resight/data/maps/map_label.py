@@ -19,10 +19,26 @@ LARGEST = 1 << 31  # rows or columns of a raster
 ALLOWED = 2.0  # pixels that offsets and bounds may differ by
 SAME_GLOBE = 0.03  # by which two radii of the same globe may differ: flattened ones have several
 BODIES = {  # mean radii in km
-    "mercury": 2439.7, "venus": 6051.8, "moon": 1737.4, "mars": 3389.5, "ceres": 469.7, "vesta": 262.7,
-    "io": 1821.5, "europa": 1560.8, "ganymede": 2631.2, "callisto": 2410.3,
-    "mimas": 198.2, "enceladus": 252.1, "tethys": 531.0, "dione": 561.4, "rhea": 763.5, "iapetus": 734.3,
-    "titan": 2574.7, "triton": 1353.4, "pluto": 1188.3, "charon": 606.0,
+    "mercury": 2439.7,
+    "venus": 6051.8,
+    "moon": 1737.4,
+    "mars": 3389.5,
+    "ceres": 469.7,
+    "vesta": 262.7,
+    "io": 1821.5,
+    "europa": 1560.8,
+    "ganymede": 2631.2,
+    "callisto": 2410.3,
+    "mimas": 198.2,
+    "enceladus": 252.1,
+    "tethys": 531.0,
+    "dione": 561.4,
+    "rhea": 763.5,
+    "iapetus": 734.3,
+    "titan": 2574.7,
+    "triton": 1353.4,
+    "pluto": 1188.3,
+    "charon": 606.0,
 }
 Bounds = tuple[float, float, float, float]  # west, south, east, north in degrees
 

@@ -27,7 +27,7 @@ from resight.data.maps.map_image import MapImage, cut
 from resight.data.sets import Published
 from resight.errors import ManifestError, RecipeError
 from resight.plugins import check_range
-from resight.types import Dataset, ImageRef, Judgement
+from resight.types import Attribute, Dataset, ImageRef, Judgement
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 RENDERING = 1  # increase when the same settings render different crops
@@ -143,9 +143,15 @@ class Crop:
 
     def refer(self, folder: Path, radius_km: float) -> ImageRef:
         # Not lat and lon: every other module takes those for a position on the Earth.
-        position = {"crater_lat": self.crater.lat, "crater_lon": self.crater.lon, "diameter_km": self.crater.diameter}
-        about = {"label": self.crater.id, "view": f"{self.view:g}x", "radius_km": radius_km}
-        return ImageRef(self.id, self.locate(folder), attributes={**about, **position})
+        attributes: dict[str, Attribute] = {
+            "label": self.crater.id,
+            "view": f"{self.view:g}x",
+            "radius_km": radius_km,
+            "crater_lat": self.crater.lat,
+            "crater_lon": self.crater.lon,
+            "diameter_km": self.crater.diameter,
+        }
+        return ImageRef(self.id, self.locate(folder), attributes=attributes)
 
 
 def _find_map(root: Path, name: Path) -> Path | None:
