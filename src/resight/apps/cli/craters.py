@@ -64,7 +64,7 @@ def craters(
     plan: Annotated[bool, typer.Option("--plan", help="Estimate time, memory and disk; write nothing.")] = False,
     json: Json = False,
 ) -> None:
-    """Cut the craters of a catalogue out of a map, and add the crops to a collection.
+    """Index the craters of a catalogue, cut out of a map.
 
     Run it again to continue after a stop. Each crop keeps the crater's id, position and diameter as attributes.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat  # nosec B407  # document types and entities, the way to attack it, are refused
+from xml.parsers import expat
 
 from resight.data.maps.map_label import refuse
 
@@ -84,9 +84,15 @@ def _parse(data: bytes) -> Node:
     def refuse_declaration(*_: Any) -> None:
         raise _Refused("a document type or an entity")
 
+    handlers = {
+        "StartElementHandler": start,
+        "EndElementHandler": end,
+        "CharacterDataHandler": add_text,
+        "StartDoctypeDeclHandler": refuse_declaration,
+        "EntityDeclHandler": refuse_declaration,
+    }
     parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, add_text
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse_declaration
+    for name, handler in handlers.items():
+        setattr(parser, name, handler)
     parser.Parse(data, True)
     return root
