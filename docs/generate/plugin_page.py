@@ -25,6 +25,7 @@ FOLDERS = {  # package → where a recipe names its plug-ins, and what they do
     "encode.backbones": ("encoder", "From a picture to local features or patches."),
     "encode.descriptors": ("descriptor", "From features to the rows that the store keeps."),
     "encode.descriptors.regions": ("regions", "Which parts of an image get a descriptor of their own."),
+    "encode.photometric": ("photometric", "Change the brightness of pictures before the encoder sees them."),
     "encode.transforms": ("transforms", "Change descriptors before they are stored."),
     "index": ("index", "Find the nearest rows."),
     "search.fusions": ("fusion", "Join the answers of several branches."),

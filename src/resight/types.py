@@ -342,7 +342,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Branch:
-    """One way to describe an image. Branches with the same encoder share its forward pass.
+    """One way to describe an image. Branches with the same encoder and photometric step share its forward pass.
 
     Attributes:
         encoder: The network or the detector of local features.
@@ -352,6 +352,8 @@ class Branch:
         index: Replaces the recipe's index for this branch.
         regions: Splits database images into regions; None: the branch describes the whole image.
         query_regions: Splits the query likewise.
+        photometric: Changes the brightness of pictures before the encoder sees them; None: the encoder sees them as
+            they are.
     """
 
     encoder: Choice
@@ -361,6 +363,7 @@ class Branch:
     index: Choice | None = None
     regions: Choice | None = None
     query_regions: Choice | None = None
+    photometric: Choice | None = None
 
 
 @dataclass(frozen=True)

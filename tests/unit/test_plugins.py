@@ -230,7 +230,9 @@ def test_an_unknown_setting_deep_in_a_table_is_answered_with_those_of_its_own_ta
     with pytest.raises(RecipeError) as caught:
         plugins.configure(Fused, {"parts": [{"encoder": "sift", "descriptor": "vlad", "wieght": 2}]}, "fused")
     assert caught.value.problem == "fused: parts.0 has no setting 'wieght'"
-    assert caught.value.expected == "one of encoder, descriptor, transforms, weight, index, regions, query_regions"
+    assert caught.value.expected == (
+        "one of encoder, descriptor, transforms, weight, index, regions, query_regions, photometric"
+    )
     assert caught.value.fix == "did you mean 'weight'?"
 
 

@@ -148,6 +148,7 @@ def test_a_shipped_recipe_names_plug_ins_and_settings_that_exist(name: str) -> N
             with contextlib.suppress(MissingWeights):  # of a network whose weights everybody has to bring along
                 choices += [("resight.encode.backbones", named_networks.resolve_branch(branch).encoder)]
             choices += [("resight.encode.transforms", choice) for choice in branch.transforms]
+            choices += [("resight.encode.photometric", branch.photometric)] if branch.photometric else []
         for package, choice in choices:
             plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
         for metric in chosen.metrics:

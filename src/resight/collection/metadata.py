@@ -231,6 +231,7 @@ def _change(branch: Branch, change: Callable[[str, Choice], Choice]) -> Branch:
         transforms=tuple(change("resight.encode.transforms", choice) for choice in branch.transforms),
         regions=branch.regions and change("resight.encode.descriptors.regions", branch.regions),
         query_regions=branch.query_regions and change("resight.encode.descriptors.regions", branch.query_regions),
+        photometric=branch.photometric and change("resight.encode.photometric", branch.photometric),
     )
 
 

@@ -1,8 +1,9 @@
 """A recipe's branches, built: pictures → Descriptors, one per branch.
 
-A branch is a backbone, a descriptor, transforms and, where it has them, regions. Branches with the same encoder share
-the passes of its backbone: the encoder runs each region, whole images included, once at each scale that a branch asks
-for. `spaces` holds one fingerprint per branch: two collections can be compared when their fingerprints are equal.
+A branch is a backbone, a descriptor, transforms and, where it has them, a photometric step before the backbone, and
+regions. Branches with the same encoder and step share the passes of its backbone: the encoder runs each region, whole
+images included, once at each scale that a branch asks for. `spaces` holds one fingerprint per branch: two collections
+can be compared when their fingerprints are equal.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +49,10 @@ class Encoder:
         wanted = {repr(branch.encoder): branch.encoder for branch in branches}
         loaded = networks or {}
         self.networks = {name: loaded.get(name) or build_backbone(choice) for name, choice in wanted.items()}
-        self._backbones = [network if cache is None else Cached(network, cache) for network in self.networks.values()]
-        self._backbone_of = [list(wanted).index(repr(branch.encoder)) for branch in branches]
+        inputs = {name_input(branch): branch for branch in branches}
+        seen = [see_through(self.networks[repr(branch.encoder)], branch.photometric) for branch in inputs.values()]
+        self._backbones = [backbone if cache is None else Cached(backbone, cache) for backbone in seen]
+        self._backbone_of = [list(inputs).index(name_input(branch)) for branch in branches]
         self._region_finders: dict[Role, list[RegionFinder]] = {
             "database": build_region_finders([branch.regions for branch in branches]),
             "query": build_region_finders([branch.query_regions for branch in branches]),
@@ -128,6 +131,20 @@ def build_backbone(choice: Choice) -> Backbone:
     if isinstance(backbone, Fused):
         backbone.connect(Encoder(backbone.parts))
     return backbone
+
+
+def see_through(backbone: Backbone, photometric: Choice | None) -> Backbone:
+    """The backbone, or one that sees pictures after the photometric step of a branch."""
+    if photometric is None:
+        return backbone
+    from resight.encode.photometric import NormalisedInput  # most recipes have none
+
+    return NormalisedInput(backbone, photometric)
+
+
+def name_input(branch: Branch) -> str:
+    """Equal for branches that share the passes of a backbone."""
+    return repr((branch.encoder, branch.photometric))
 
 
 def encode_stored(pictures: Sequence[Picture], encoder: Encoder) -> list[tuple[Descriptors, ...]]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from resight.boxes import clip
 from resight.encode.backbones import Backbone
-from resight.encode.encoder import Encoder, encode_box
+from resight.encode.encoder import Encoder, encode_box, name_input
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import BoxError, SpaceMismatch
 from resight.types import Box, Branch, Choice, Descriptors, Features, ImageRef, Picture, Query
@@ -149,10 +149,10 @@ class Encoders:
         """For each branch the branch whose stored rows give its query rows."""
         if any(branch.regions or branch.query_regions for branch in self.branches):
             return None
-        local = {repr(branch.encoder): at for at, branch in enumerate(self.branches) if branch.descriptor.name == LOCAL}
+        local = {name_input(branch): at for at, branch in enumerate(self.branches) if branch.descriptor.name == LOCAL}
         sources: list[int] = []
         for at, (branch, alike) in enumerate(zip(self.branches, compare_roles(self._encoder), strict=True)):
-            source = at if alike else local.get(repr(branch.encoder))
+            source = at if alike else local.get(name_input(branch))
             if source is None:
                 return None
             sources.append(source)

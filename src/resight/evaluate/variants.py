@@ -198,7 +198,7 @@ def group(variants: Sequence[Recipe]) -> list[list[int]]:
     groups: dict[object, list[int]] = {}
     for number, variant in enumerate(variants):
         encodings = [_encoding(branch) for branch in variant.branches]
-        encoders = [branch.encoder for branch in variant.branches]
+        encoders = [(branch.encoder, branch.photometric) for branch in variant.branches]
         distinct = [encoder for position, encoder in enumerate(encoders) if encoder not in encoders[:position]]
         groups.setdefault(repr(encodings if variant.rerankers else distinct), []).append(number)
     return list(groups.values())

@@ -40,6 +40,7 @@ from resight.types import Choice
 
 PACKAGES = {  # keys that hold plug-ins, and may hold alternatives
     "encoder": "resight.encode.backbones",
+    "photometric": "resight.encode.photometric",
     "descriptor": "resight.encode.descriptors",
     "regions": "resight.encode.descriptors.regions",
     "query_regions": "resight.encode.descriptors.regions",

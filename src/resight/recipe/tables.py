@@ -18,7 +18,7 @@ from resight.recipe.paths import shorten_to_here
 from resight.types import Branch, Choice, Recipe
 
 BRANCH_KEYS = tuple(field.name for field in dataclasses.fields(Branch))
-OPTIONAL = ("index", "regions", "query_regions")  # plug-ins that a branch may lack
+OPTIONAL = ("index", "regions", "query_regions", "photometric")  # plug-ins that a branch may lack
 LABEL_SEPARATOR = ": "  # between the name of a recipe and the label of one of its rows or alternatives
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # of TOML; any other key needs quotes
 

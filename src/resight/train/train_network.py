@@ -100,10 +100,11 @@ def train_recipe(
 def make_network(recipe: Recipe) -> Any:
     """The untrained network of the recipe's only branch, a torch module with `design` and `trunk`."""
     encoder = recipe.branches[0].encoder
-    if len(recipe.branches) != 1 or encoder.name not in TRAINABLE:
+    if len(recipe.branches) != 1 or recipe.branches[0].photometric or encoder.name not in TRAINABLE:
         raise RecipeError(
             f"the recipe {recipe.name!r} has no trainable network",
-            expected='one branch with encoder = "cider" (its backbone: any of timm or transformers) or "landmark"',
+            expected='one branch without a photometric step, its encoder "cider" (with any backbone of timm or '
+            'transformers) or "landmark"',
             actual=", ".join(branch.encoder.name for branch in recipe.branches),
             fix="for a light head over any other encoder: resight train --folder PHOTOS",
         )

@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ from support.builders import draw_texture, fill_picture, make_picture
 
 from resight.encode import codebook as codebooks
 from resight.encode.backbones.sift import Sift
-from resight.encode.encoder import Encoder
+from resight.encode.encoder import Encoder, encode_box
+from resight.encode.feature_cache import FeatureCache
 from resight.types import Branch, Choice, Features, Picture
 
 SIFT = Choice("sift", {"features": 100})
@@ -101,3 +103,42 @@ def test_a_batch_is_taken_apart_with_what_each_picture_covers():
     covers = np.array([[0, 0, 4, 4], [1, 1, 3, 3]], np.float32)
     batch = Features(("a", "b"), np.zeros((2, 1, 3)), np.ones((2, 2), np.int32), grid=(1, 1), covers=covers)
     assert [one.covers.tolist() for one in unbatch(iter([batch]))] == [[[0, 0, 4, 4]], [[1, 1, 3, 3]]]
+
+
+def test_a_photometric_step_has_passes_and_a_space_of_its_own(passes: list[int]):
+    flat = replace(branch(), photometric=Choice("flatten"))
+    encoder = Encoder([branch(), flat, replace(flat, descriptor=Choice("vlad"))])
+    list(encoder.encode([fill_picture(32, 32)] * 3))
+    assert passes == [3, 3]
+    assert len(encoder.networks) == 1
+    assert encoder.spaces[1].startswith("flatten(sigma=0.15, low=1, high=99) > sift(")
+    assert space(branch()) == encoder.spaces[0]
+    assert space(replace(branch(), photometric=Choice("flatten", {"sigma": 0.2}))) != encoder.spaces[1]
+
+
+def test_regions_are_flattened_one_by_one_and_stay_where_they_are():
+    pixels = draw_texture(np.random.default_rng(0), 120, 80)
+    pixels[:, 60:] //= 8  # the right half is dark
+    flat = replace(branch(), photometric=Choice("flatten"))
+    (whole,) = encode_box(make_picture(pixels), (60, 0, 120, 80), Encoder([flat]), "database")
+    alone = Encoder([flat]).encode([make_picture(pixels[:, 60:].copy())])
+    ((half,),) = alone
+    np.testing.assert_array_equal(whole.vectors, half.vectors)
+    np.testing.assert_allclose(whole.points[:, :2], half.points[:, :2] + [60, 0], atol=1e-4)
+
+
+def test_database_and_query_are_flattened_alike():
+    picture = make_picture(draw_texture(np.random.default_rng(0)))
+    encoder = Encoder([replace(branch(Choice("sift", {"features": 50})), photometric=Choice("flatten"))])
+    ((stored,),), ((asked,),) = encoder.encode([picture]), encoder.encode([picture], "query")
+    np.testing.assert_array_equal(stored.vectors, asked.vectors)
+
+
+def test_a_cache_keeps_flattened_features_apart(tmp_path: Path, passes: list[int]):
+    cache = FeatureCache(tmp_path, 1 << 20)
+    flat = replace(branch(), photometric=Choice("flatten"))
+    picture = make_picture(draw_texture(np.random.default_rng(0)))
+    for _ in range(2):
+        list(Encoder([branch(), flat], cache).encode([picture]))
+    assert passes == [1, 1]
+    assert (cache.found, cache.computed) == (2, 2)

@@ -85,6 +85,7 @@ def test_a_shipped_recipe_uses_plug_ins_and_settings_that_exist(name: str):
             chosen += [("resight.encode.transforms", part) for part in branch.transforms]
             cuts = [part for part in (branch.regions, branch.query_regions) if part is not None]
             chosen += [("resight.encode.descriptors.regions", part) for part in cuts]
+            chosen += [("resight.encode.photometric", branch.photometric)] if branch.photometric else []
         chosen += [("resight.data.sets", made.data)] if made.data is not None else []
     for package, choice in chosen:
         plugins.configure(plugins.find(package, choice.name).Config, choice.settings, choice.name)
@@ -135,7 +136,9 @@ def test_a_table_that_is_no_recipe_says_why(table: dict, problem: str):
 def test_an_unknown_key_is_answered_with_the_known_ones():
     with pytest.raises(RecipeError) as caught:
         recipe.parse({"branches": [{**BRANCH, "wieght": 1}]})
-    assert caught.value.expected == "one of encoder, descriptor, transforms, weight, index, regions, query_regions"
+    assert caught.value.expected == (
+        "one of encoder, descriptor, transforms, weight, index, regions, query_regions, photometric"
+    )
     assert caught.value.fix == "did you mean 'weight'?"
 
 

@@ -27,7 +27,7 @@ from resight.encode import codebook, named_networks
 from resight.encode.backbones import Backbone
 from resight.encode.codebook import Codebook
 from resight.encode.descriptors._vocabulary import LEARN, VocabularySettings, read_rows
-from resight.encode.encoder import build_backbone
+from resight.encode.encoder import build_backbone, see_through
 from resight.encode.extract import run_ahead
 from resight.encode.feature_cache import Cached, FeatureCache
 from resight.errors import BoxError, ImageError, InputError, RecipeError, SpaceMismatch
@@ -154,7 +154,7 @@ class _Learner:
                 actual="none",
                 fix=f'e.g. descriptor = {{ name = "{branch.descriptor.name}", codebook = "learn", words = 2000 }}',
             )
-        sample_key = repr((branch.encoder, settings.sample, settings.seed, settings.normalise))
+        sample_key = repr((branch.encoder, branch.photometric, settings.sample, settings.seed, settings.normalise))
         key = repr((sample_key, settings.words, settings.branching))
         if key not in self._files:
             rows = self._sample(branch, settings, sample_key)
@@ -168,7 +168,7 @@ class _Learner:
             network = repr(branch.encoder)
             if network not in self._networks:
                 self._networks[network] = build_backbone(branch.encoder)
-            backbone = self._networks[network]
+            backbone = see_through(self._networks[network], branch.photometric)
             rows = sample_features(
                 self._lists,
                 backbone if self._cache is None else Cached(backbone, self._cache),
