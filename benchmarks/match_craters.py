@@ -5,7 +5,7 @@ its probabilities hold.
 
 A holds a crop of each crater cut out of one mosaic of photographs, B one cut out of another, made by other people from
 other photographs; with --terrain, B is a map of heights with light from the north-west. Craters are 20 km and larger,
-crops 3 diameters wide. Absent: a quarter of A's craters have no crop in B, and a tenth of B's none in A. Right is the
+crops 6 diameters wide. Absent: a quarter of A's craters have no crop in B, and a tenth of B's none in A. Right is the
 same crater. With --fit the craters are the tuning ones, and the probabilities of matches are fitted on them and written
 to the file; otherwise they are test craters, of other ground (crater_parts/split.py). Not CraterBench-R.
 """
@@ -41,7 +41,7 @@ from resight.types import ImageRef
 
 MAPS = "moon_8k_color_brim16_4096x2048.jpg", "celestia_hires_moon.jpg"
 LIGHT = Light(315.0, 45.0, 2.0)
-VIEW, SMALLEST = 3.0, 20.0
+VIEW, SMALLEST = 6.0, 20.0  # the preset wants six diameters
 ABSENT, EXTRA = 0.25, 0.1
 ERROR_KM = 10.0  # of the positions in A, for the measurement with a prior: a normal error to each side
 PRIORS = Priors(30.0, 1.3)
@@ -74,8 +74,8 @@ def main() -> None:
     first = [one for one, at in zip(craters, draw, strict=True) if at >= EXTRA]
     second = [one for one, at in zip(craters, draw, strict=True) if at < 1 - ABSENT]
     name = f"{Path(given.encoder).stem}_{len(craters)}.resight"
-    a = fill(folder / f"a_{name}", given.encoder, cut_crops(here[1], first, folder / "a"))
-    b = fill(folder / f"b_{name}", given.encoder, cut_crops(there[1], second, folder / "b"))
+    a = fill(folder / f"a_{name}", given.encoder, cut_crops(here[1], first, folder / "a", VIEW))
+    b = fill(folder / f"b_{name}", given.encoder, cut_crops(there[1], second, folder / "b", VIEW))
     print(f"{pair}, {part}: {len(first)} craters in A, {len(second)} in B, preset {given.encoder}")
     if given.fit:
         fit(a.view(), b.view(), folder, given.fit)
@@ -84,7 +84,9 @@ def main() -> None:
     for way, settings in WAYS.items():
         if settings.priors:
             moved = shift(first, generator)
-            a = fill(folder / f"moved_{name}", given.encoder, place(cut_crops(here[1], first, folder / "a"), moved))
+            a = fill(
+                folder / f"moved_{name}", given.encoder, place(cut_crops(here[1], first, folder / "a", VIEW), moved)
+            )
         started = time.perf_counter()
         work = folder / f"work_{way.replace(' ', '_')}"
         work.mkdir(exist_ok=True)

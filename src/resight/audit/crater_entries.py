@@ -84,6 +84,6 @@ def _agree(label: str, crops: Sequence[tuple[str, CraterView]]) -> CraterView:
                 expected="one label per crater: its crops have the same position and diameter",
                 actual=f"{first!r}: {view.lat:g}, {view.lon:g}, {view.diameter_km:g} km; "
                 f"{id!r}: {other.lat:g}, {other.lon:g}, {other.diameter_km:g} km",
-                fix="give each crater a label of its own",
+                fix="give each crater a label of its own, or compare the pictures with --by image",
             )
     return view
