@@ -28,7 +28,7 @@ from resight.audit.match.find_matches import MatchReport, Settings, find_matches
 from resight.audit.match.match_entries import list_match_entries
 from resight.audit.match.match_priors import Priors
 from resight.audit.match.match_probability import Evidence, fingerprint_search
-from resight.audit.match.ranked_candidates import Ranked, rank_candidates
+from resight.audit.match.ranked_candidates import rank_candidates
 from resight.collection import Collection, open_collection
 from resight.collection.view import View
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
@@ -36,6 +36,7 @@ from resight.data.maps.map_image import MapImage, cut, open_map
 from resight.data.maps.moon_maps import find_maps
 from resight.data.maps.terrain import Light
 from resight.evaluate.match_quality import Outcome, find_recall, measure_matches
+from resight.evaluate.statistics.reliability import expected_calibration_error
 from resight.search import calibration
 from resight.types import ImageRef
 
@@ -78,7 +79,7 @@ def main() -> None:
     b = fill(folder / f"b_{name}", given.encoder, cut_crops(there[1], second, folder / "b", VIEW))
     print(f"{pair}, {part}: {len(first)} craters in A, {len(second)} in B, preset {given.encoder}")
     if given.fit:
-        fit(a.view(), b.view(), folder, given.fit)
+        fit(a.view(), b.view(), given.fit)
         return
     figures = {}
     for way, settings in WAYS.items():
@@ -88,7 +89,7 @@ def main() -> None:
                 folder / f"moved_{name}", given.encoder, place(cut_crops(here[1], first, folder / "a", VIEW), moved)
             )
         started = time.perf_counter()
-        work = folder / f"work_{way.replace(' ', '_')}"
+        work = folder / f"work_{'prior' if settings.priors else 'plain'}"  # ways share what they have in common
         work.mkdir(exist_ok=True)
         report = find_matches(a, b, settings, work=work)
         figures[way] = measure(way, report, time.perf_counter() - started)
@@ -181,32 +182,28 @@ def place(refs: Sequence[ImageRef], craters: Sequence[Crater]) -> list[ImageRef]
     ]
 
 
-def fit(a: View, b: View, folder: Path, path: Path) -> None:
+def fit(a: View, b: View, path: Path) -> None:
     """One calibration for one direction, one for both; the best candidate of each crater takes part."""
     entries, others = list_match_entries(a.records(), True), list_match_entries(b.records(), True)
-    forward, backward = rank_candidates(a, entries, b, others, 5), rank_candidates(b, others, a, entries, 5)
-    save_ranked(folder, forward, backward)
+    forward = rank_candidates(a, entries, b, others, 5, boxes=False)
+    best = [some.candidates[0].entry for some in forward]
+    wanted = sorted(set(best))
+    back = rank_candidates(b, [others[number] for number in wanted], a, entries, 5, boxes=False)
     key = fingerprint_search(b)
     fitted = []
-    for back in (None, backward):
-        evidence = Evidence(forward, back, len(others))
-        samples = []
-        for number, some in enumerate(forward):
-            best = some.candidates[0].entry
-            samples.append((evidence.list_signals(number, best), entries[number].label == others[best].label))
+    for backward in (None, dict(zip(wanted, back, strict=True))):
+        evidence = Evidence(forward, backward, len(others))
+        samples = [
+            (evidence.list_signals(number, other), entries[number].label == others[other].label)
+            for number, other in enumerate(best)
+        ]
         one = calibration.fit(samples)
-        names = ("log_odds", "back") if back is not None else ("log_odds",)
+        names = ("log_odds",) if backward is None else ("log_odds", "back")
         fitted.append(replace(one, spaces=dict.fromkeys(names, key)))
         chances = [one.probability(one.log_odds(signals)) for signals, _ in samples]
-        outcomes = [Outcome(chance, same, same) for chance, (_, same) in zip(chances, samples, strict=True)]
-        print(one, "ECE on these", f"{measure_matches(outcomes).calibration_error:.4f}")
+        truths = [same for _, same in samples]
+        print(f"{one}: {np.mean(truths):.3f} right, ECE on these {expected_calibration_error(chances, truths):.4f}")
     calibration.save(fitted, path)
-
-
-def save_ranked(folder: Path, forward: Sequence[Ranked], backward: Sequence[Ranked]) -> None:
-    """For a look at the signals."""
-    plain = [[[(one.entry, one.log_odds) for one in some.candidates] for some in side] for side in (forward, backward)]
-    (folder / "ranked.json").write_text(json.dumps(plain))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ gives each entry of B to at most one of A, such that the sum of the log-odds of 
 lists entries without a match of at least the probability `least`, and images that could not be read.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,30 +92,35 @@ def find_matches(
         alone = tuple(_leave_alone(entry, Ranked(())) for entry in entries)
         return MatchReport(alone, alone, settings, craters, False, frozenset(), (), ())
     fitted = find_calibration(target, craters, settings.mutual)
-    forward, backward = _rank_both(source, target, entries, others, settings, work, progress)
-    evidence = Evidence(forward, backward, len(others))
+    by_one = find_calibration(target, craters, False)
+    ranking = _Ranking(settings, work, progress, repr((source.commit_id, target.commit_id, fingerprint_search(target))))
+    forward = ranking.rank("matching", (source, entries), (target, others))
+    chosen = _assign(forward, find_floor(fitted, settings.least)) if settings.one_to_one else _take_best(forward)
+    backward = None
+    if settings.mutual:
+        wanted = sorted({one.candidate.entry for one in chosen.values()})
+        back = ranking.rank("matching back", (target, [others[number] for number in wanted]), (source, entries))
+        backward = dict(zip(wanted, back, strict=True))
+    evidence, one_way = Evidence(forward, backward, len(others)), Evidence(forward, None, len(others))
 
-    def pair(number: int, one: Candidate, taken: frozenset[int] = frozenset()) -> Matched:
-        entry, other = entries[number], others[one.entry]
-        chance = judge(target, fitted, evidence.list_signals(number, one.entry, taken))
-        rest = [c for c in forward[number].candidates if c.entry != one.entry and c.entry not in taken]
-        second = rest[0] if rest else None
+    def pair(number: int, one: _Chosen) -> Matched:
+        entry, found = entries[number], one.candidate
+        chance = judge(target, fitted, evidence.list_signals(number, found.entry, one.taken))
+        rest = [c for c in forward[number].candidates if c.entry != found.entry and c.entry not in one.taken]
+        second = judge(target, by_one, one_way.list_signals(number, rest[0].entry)) if rest else 0.0
         return Matched(
-            *(one.a, one.b, chance, one.box, one.inliers, None, entry.label, other.label),
-            entry.distance_km(other),
-            entry.diameter_ratio(other),
-            second.b if second else "",
-            judge(target, fitted, evidence.list_signals(number, second.entry)) if second else 0.0,
-            evidence.is_mutual(number, one.entry),
+            *(found.a, found.b, chance, found.box, found.inliers, None, entry.label, others[found.entry].label),
+            entry.distance_km(others[found.entry]),
+            entry.diameter_ratio(others[found.entry]),
+            rest[0].b if rest else "",
+            second,
+            evidence.is_mutual(number, found.entry),
         )
 
-    if settings.one_to_one:
-        best = _assign(entries, forward, pair, find_floor(fitted, settings.least))
-    else:
-        best = [
-            pair(number, some.candidates[0]) if some.candidates else _leave_alone(entries[number], some)
-            for number, some in enumerate(forward)
-        ]
+    best = [
+        pair(number, chosen[number]) if number in chosen else _leave_alone(entries[number], some)
+        for number, some in enumerate(forward)
+    ]
     matches = [
         one if one.b and _is_listed(one, settings) else _leave_alone(entry, some)
         for one, entry, some in zip(best, entries, forward, strict=True)
@@ -144,62 +150,54 @@ def list_truths(report: MatchReport) -> list[tuple[float, bool, bool]]:
     ]
 
 
-def _rank_both(
-    source: View,
-    target: View,
-    entries: Sequence[MatchEntry],
-    others: Sequence[MatchEntry],
-    settings: Settings,
-    work: Path | None,
-    progress: Progress | None,
-) -> tuple[list[Ranked], list[Ranked] | None]:
-    priors = settings.priors
-    key = repr(
-        (source.commit_id, target.commit_id, fingerprint_search(target), settings.candidates, priors, settings.by)
-    )
+Side = tuple[View, Sequence[MatchEntry]]
 
-    def rank(
-        label: str, views: tuple[View, View], sides: tuple[Sequence[MatchEntry], Sequence[MatchEntry]]
-    ) -> list[Ranked]:
-        log = LineLog.open(work / f"{label}.jsonl", fingerprint(key)) if work else None
+
+@dataclass(frozen=True)
+class _Ranking:
+    """How both directions are ranked; `key` names the states of the collections."""
+
+    settings: Settings
+    work: Path | None
+    progress: Progress | None
+    key: str
+
+    def rank(self, label: str, asked: Side, searched: Side) -> list[Ranked]:
+        settings, progress = self.settings, self.progress
+        names = [entry.name for entry in asked[1]]
+        key = fingerprint(repr((self.key, settings.candidates, settings.priors, settings.by, names)))
         return rank_candidates(
-            *(views[0], sides[0], views[1], sides[1], max(settings.candidates, 2)),
-            allowed=list_allowed(*sides, priors) if priors else None,
+            *(*asked, *searched, max(settings.candidates, 2)),
+            allowed=list_allowed(asked[1], searched[1], settings.priors) if settings.priors else None,
             boxes=label == "matching",
-            log=log,
+            log=LineLog.open(self.work / f"{label.replace(' ', '_')}.jsonl", key) if self.work else None,
             progress=(lambda done, total: progress(label, done, total)) if progress else None,
         )
 
-    forward = rank("matching", (source, target), (entries, others))
-    return forward, rank("matching back", (target, source), (others, entries)) if settings.mutual else None
+
+@dataclass(frozen=True)
+class _Chosen:
+    candidate: Candidate
+    taken: frozenset[int] = frozenset()  # entries of B that others have, by larger log-odds, and that do not compete
 
 
-def _assign(
-    entries: Sequence[MatchEntry],
-    forward: Sequence[Ranked],
-    pair: Callable[[int, Candidate, frozenset[int]], Matched],
-    floor: float,
-) -> list[Matched]:
-    """Each entry of B at most once. An entry that another takes, with larger log-odds, no longer competes."""
-    weights = {  # a pair below the floor could never be listed
-        (str(number), str(one.entry)): one.log_odds - floor + 1e-6
-        for number, some in enumerate(forward)
-        for one in some.candidates
-    }
-    chosen = {int(a): int(b) for a, b in match_one_to_one(weights).items()}
+def _take_best(forward: Sequence[Ranked]) -> dict[int, _Chosen]:
+    return {number: _Chosen(some.candidates[0]) for number, some in enumerate(forward) if some.candidates}
+
+
+def _assign(forward: Sequence[Ranked], floor: float) -> dict[int, _Chosen]:
+    """Each entry of B at most once; a pair below the floor could never be listed."""
     known = {(number, one.entry): one for number, some in enumerate(forward) for one in some.candidates}
-    odds = {b: known[a, b].log_odds for a, b in chosen.items()}
-    best = []
-    for number, some in enumerate(forward):
-        if number not in chosen:
-            best.append(_leave_alone(entries[number], some))
-            continue
-        own = chosen[number]
-        taken = frozenset(
-            one.entry for one in some.candidates if one.entry != own and odds.get(one.entry, -1e9) > one.log_odds
+    weights = {(str(a), str(b)): one.log_odds - floor + 1e-6 for (a, b), one in known.items()}
+    pairs = {int(a): int(b) for a, b in match_one_to_one(weights).items()}
+    odds = {b: known[a, b].log_odds for a, b in pairs.items()}
+    return {
+        a: _Chosen(
+            known[a, b],
+            frozenset(one.entry for one in forward[a].candidates if odds.get(one.entry, -math.inf) > one.log_odds),
         )
-        best.append(pair(number, known[number, own], taken))
-    return best
+        for a, b in pairs.items()
+    }
 
 
 def _is_listed(one: Matched, settings: Settings) -> bool:

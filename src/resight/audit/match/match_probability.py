@@ -15,7 +15,7 @@ A calibration of these signals belongs to the calibration of the search whose lo
 the search.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import log
 from pathlib import Path
@@ -35,10 +35,10 @@ Odds = list[dict[int, float]]  # per entry: number of a candidate → log-odds
 class Evidence:
     """The log-odds of all candidates, by entry of A and by entry of B."""
 
-    def __init__(self, forward: Sequence[Ranked], backward: Sequence[Ranked] | None, others: int) -> None:
-        """`others` is the number of entries of B."""
-        self._forward = _read(forward)
-        self._backward = None if backward is None else _read(backward)
+    def __init__(self, forward: Sequence[Ranked], backward: Mapping[int, Ranked] | None, others: int) -> None:
+        """`others` is the number of entries of B; `backward`: by entry of B, of those that were searched."""
+        self._forward = [_read(some) for some in forward]
+        self._backward = None if backward is None else {number: _read(some) for number, some in backward.items()}
         self._wanted: Odds = [{} for _ in range(others)]
         for a, candidates in enumerate(self._forward):
             for b, odds in candidates.items():
@@ -118,8 +118,8 @@ def _load(path: Path) -> tuple[Calibration, ...]:
     return tuple(load(path))
 
 
-def _read(ranked: Sequence[Ranked]) -> Odds:
-    return [{one.entry: one.log_odds for one in some.candidates} for some in ranked]
+def _read(ranked: Ranked) -> dict[int, float]:
+    return {one.entry: one.log_odds for one in ranked.candidates}
 
 
 def _above(values: dict[int, float], own: int, odds: float) -> float:

@@ -12,7 +12,7 @@ def ranked(*odds: tuple[int, float]) -> Ranked:
 
 
 FORWARD = [ranked((0, 3.0), (1, 1.0)), ranked((0, 2.0)), ranked()]
-BACKWARD = [ranked((0, 4.0), (1, 3.5)), ranked((2, 1.0), (0, 0.5))]
+BACKWARD = {0: ranked((0, 4.0), (1, 3.5)), 1: ranked((2, 1.0), (0, 0.5))}
 
 
 def test_margins_over_other_candidates_and_over_rivals():
@@ -40,7 +40,7 @@ def test_the_other_direction():
 
 
 def test_what_the_other_direction_does_not_list_counts_as_its_last():
-    backward = [ranked((0, 4.0), (2, 3.0)), ranked((0, 0.5))]
+    backward = {0: ranked((0, 4.0), (2, 3.0))}
     signals = Evidence(FORWARD, backward, 2).list_signals(1, 0)
     assert (signals["back"], signals["back_margin"]) == (3.0, -1.0)
 
