@@ -27,7 +27,8 @@ from resight.audit.circles.find_circles import By, CirclePair, find_circles, jud
 from resight.collection import Collection, open_collection
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
 from resight.data.maps.crater_view import CraterView
-from resight.data.maps.map_image import cut, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import cut
 from resight.evaluate.statistics.reliability import expected_calibration_error
 from resight.evaluate.statistics.tests import bootstrap_interval
 from resight.search import calibration
@@ -54,6 +55,8 @@ def main() -> None:
     twice = [chosen[row] for row in sorted(generator.permutation(len(chosen))[:AGAIN])]
     again = jitter(twice, generator, ERROR, ERROR)
     print(f"{len(chosen)} {part} craters, {len(again)} of them again")
+    if not given.fit:
+        measure_positions(chosen, twice, again, read_catalogue(data / "LROCCraters.csv"), generator)
     folder = given.folder / part
     collection = open_collection(folder / f"{Path(given.encoder).stem}.resight", given.encoder)
     collection.add(cut_crops(partial(cut, image), [*chosen, *again], folder / "crops", VIEW))
@@ -62,14 +65,30 @@ def main() -> None:
         return
     for by in ("position", "alignment"):
         measure(collection, by, folder / "work", len(again), generator)
-    for error in (0.025, 0.05, 0.075, 0.1, 0.15):
-        shift(chosen, twice, error, generator)
-    lroc = read_catalogue(data / "LROCCraters.csv")
+
+
+def measure_positions(
+    chosen: Sequence[Crater],
+    twice: Sequence[Crater],
+    again: Sequence[Crater],
+    lroc: Sequence[Crater],
+    generator: np.random.Generator,
+) -> None:
+    """Without pictures: the errors of the two measurements, and others; and what LROC's own catalogue has twice."""
+    print_overlaps("these errors", [*chosen, *again], len(twice))
+    for error in (0.025, 0.075, 0.1, 0.15):
+        print_overlaps(f"errors of {error:g}", [*chosen, *jitter(twice, generator, error, error)], len(twice))
     own = find_overlaps([view(one) for one in lroc], 0.3)
-    print(
-        f"LROC's {len(lroc)} craters: {sum(judge(one) >= 0.5 for one in own)} pairs listed, overlaps of all above 0.3:"
-    )
+    print(f"LROC's {len(lroc)} craters: {sum(judge(one) >= 0.5 for one in own)} pairs listed; overlaps from 0.3 on:")
     print(" ".join(f"{one.iou:.2f}" for one in sorted(own, key=lambda one: -one.iou)))
+
+
+def print_overlaps(name: str, craters: Sequence[Crater], expected: int) -> None:
+    listed = [one for one in find_overlaps([view(one) for one in craters], 0.3) if judge(one) >= 0.5]
+    right = sum(craters[one.a].id == craters[one.b].id.removesuffix("_again") for one in listed)
+    print(
+        f"by position, {name}: recall {right / expected:.4f}, precision {right / max(len(listed), 1):.4f}", flush=True
+    )
 
 
 def measure(collection: Collection, by: By, work: Path, expected: int, generator: np.random.Generator) -> None:
@@ -93,14 +112,6 @@ def measure(collection: Collection, by: By, work: Path, expected: int, generator
 
 def is_right(pair: CirclePair) -> bool:
     return pair.label_a.removesuffix("_again") == pair.label_b.removesuffix("_again")
-
-
-def shift(chosen: Sequence[Crater], twice: Sequence[Crater], error: float, generator: np.random.Generator) -> None:
-    """By position, with another error."""
-    every = [*chosen, *jitter(twice, generator, error, error)]
-    listed = [one for one in find_overlaps([view(one) for one in every], 0.3) if judge(one) >= 0.5]
-    right = sum(every[one.a].id == every[one.b].id.removesuffix("_again") for one in listed)
-    print(f"by position, error {error:g}: recall {right / len(twice):.4f}, precision {right / len(listed):.4f}")
 
 
 def fit(

@@ -32,7 +32,8 @@ from resight.audit.match.ranked_candidates import rank_candidates
 from resight.collection import Collection, open_collection
 from resight.collection.view import View
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.map_image import MapImage, cut, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import MapImage, cut
 from resight.data.maps.moon_maps import find_maps
 from resight.data.maps.terrain import Light
 from resight.evaluate.match_quality import Outcome, find_recall, measure_matches
