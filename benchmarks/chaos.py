@@ -5,6 +5,8 @@
     python benchmarks/chaos.py service-cuts [--count 50] [--seed 0]    power cuts of a service that takes uploads
     python benchmarks/chaos.py service-kills [--count 50] [--seed 0]
     python benchmarks/chaos.py damage [--count 1000] [--seed 0]        random damage to random files
+    python benchmarks/chaos.py damage-large [--count 1000]             the same, as in a collection of many gigabytes
+    python benchmarks/chaos.py repair [--count 200] [--seed 0]         damage, then `verify --deep` and `repair`
     python benchmarks/chaos.py full-disk                               ever less free space (needs root)
     python benchmarks/chaos.py descriptors                             ever fewer file descriptors
 
@@ -29,6 +31,8 @@ COMMANDS = {
     "service-cuts": service_cuts.cut_power,
     "service-kills": service_cuts.kill,
     "damage": damage.damage_files,
+    "damage-large": damage.damage_large,
+    "repair": damage.repair_damage,
     "full-disk": shortages.fill_disk,
     "descriptors": shortages.withhold_descriptors,
 }

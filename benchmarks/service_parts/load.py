@@ -9,20 +9,22 @@ from pathlib import Path
 from resight.apps.service.settings import count_cores
 from service_parts.arrivals import Asked, run_closed_loop, run_open_loop
 from service_parts.queries import list_photos, read_queries
-from service_parts.server import Server
+from service_parts.server import MemoryLog, Server
 from service_parts.versions import count_equal
 from service_parts.writing import Writer
 
 QUERIES = 60
 ALONE, PROBE = 20.0, 20.0  # seconds
 FACTOR = 5.0  # p95 under load by p50 of one client
+DELETING = 1.0  # seconds, p95
+SETTLED, GROWTH = 2, 0.1  # the tenth of the time from which memory may grow by so much
 RECOVERY = 10.0  # seconds after an overload
 
 
 def measure_load(server: Server, photos: Path, added: Path, clients: int, seconds: float) -> bool:
     queries = read_queries(photos, QUERIES)
     alone, capacity = probe(server, queries)
-    with Writer(server.address, list_photos(added, 400)) as writer:
+    with MemoryLog(server) as memory, Writer(server.address, list_photos(added, 400)) as writer:
         asked = run_open_loop(server.address, queries, capacity / 2, clients, seconds)
     late = percentile(asked, 95)
     print(f"one client: p50 {1000 * alone:.0f} ms; capacity {capacity:.1f} searches a second")
@@ -32,11 +34,17 @@ def measure_load(server: Server, photos: Path, added: Path, clients: int, second
     print(f"meanwhile {writer.added} images added, {writer.deleted} deleted; {len(writer.errors)} of these failed")
     equal, compared = count_equal(server.collection, queries, asked)
     print(f"answers equal to the library's at the same version: {equal} of {compared}")
-    print(f"server's memory {server.memory() / 2**20:.0f} MiB")
+    deleting = quantile(writer.delete_seconds, 95)
+    print(f"deletes: p50 {quantile(writer.delete_seconds, 50):.2f} s, p95 {deleting:.2f} s (bar {DELETING:.0f} s)")
+    parts = [memory.mean(tenth / 10, (tenth + 1) / 10) for tenth in range(10)]
+    print(f"server's memory, means of tenths of the time in MiB: {', '.join(f'{part:.0f}' for part in parts)}")
+    growth = parts[9] / parts[SETTLED] - 1
+    print(f"from tenth {SETTLED + 1} to the last: {growth:+.1%} (bar {GROWTH:.0%})")
     for error in writer.errors[:5]:
         print("writer:", error)
     failed = sum(one.status != 200 for one in asked)
     passed = not failed and not writer.errors and late <= FACTOR * alone and equal == compared > 0
+    passed = passed and deleting <= DELETING and growth <= GROWTH
     print("met" if passed else "MISSED")
     return passed
 
@@ -71,7 +79,10 @@ def probe(server: Server, queries: Sequence[tuple[str, bytes]]) -> tuple[float, 
 
 
 def percentile(asked: Sequence[Asked], share: int) -> float:
-    seconds = [one.seconds for one in asked]
+    return quantile([one.seconds for one in asked], share)
+
+
+def quantile(seconds: Sequence[float], share: int) -> float:
     if len(seconds) < 2:
         return seconds[0] if seconds else 0.0
     return statistics.quantiles(seconds, n=100)[share - 1]

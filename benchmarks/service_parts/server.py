@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import IO
@@ -12,6 +13,7 @@ from typing import IO
 import httpx
 
 START, STOP = 120.0, 60.0  # seconds that it may take
+MEMORY_INTERVAL = 2.0  # seconds
 
 
 class Server:
@@ -75,6 +77,34 @@ class Server:
         if self._process is None:
             return 0
         return sum(_resident(process) for process in _family(self._process.pid))
+
+
+class MemoryLog:
+    """Notes the memory of a server every few seconds, while the block runs."""
+
+    def __init__(self, server: Server) -> None:
+        self.samples: list[int] = []
+        self._server = server
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "MemoryLog":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(MEMORY_INTERVAL):
+            self.samples.append(self._server.memory())
+
+    def mean(self, begin: float, end: float) -> float:
+        """MiB, over a part of the time: (0, 0.1) is the first tenth."""
+        count = len(self.samples)
+        chosen = self.samples[int(begin * count) : max(int(end * count), int(begin * count) + 1)]
+        return sum(chosen) / max(len(chosen), 1) / 2**20
 
 
 def find_port() -> int:

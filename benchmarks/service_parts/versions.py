@@ -8,13 +8,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import lance
+
 from resight.collection import open_collection
 from resight.collection.encode import Encoding
 from resight.collection.indexes import IndexCache
 from resight.collection.view import View
 from resight.data.image_files import read_bytes
 from resight.search.request import SearchRequest
-from resight.store._snapshot import take_snapshot
+from resight.store._files import FileChecks
+from resight.store._history import History
+from resight.store._snapshot import locate_table, take_snapshot
 from service_parts.answers import is_same
 from service_parts.arrivals import Asked
 
@@ -31,7 +35,8 @@ def count_equal(folder: Path, queries: Sequence[tuple[str, bytes]], asked: Seque
     for version in found[:: max(1, len(found) // VERSIONS)][:VERSIONS]:
         with tempfile.TemporaryDirectory() as scratch:
             indexes = IndexCache(Path(scratch), opened.metadata.spaces)
-            reader = take_snapshot(folder, version)
+            table = lance.dataset(locate_table(folder), version=version)
+            reader = take_snapshot(folder, table, History(folder), FileChecks(folder))
             view = View(reader, opened.recipe, encoding, indexes, folder / "calibration.json")
             for one in [one for one in answered if one.answer["version"] == version][:EACH]:
                 name, data = queries[one.query]

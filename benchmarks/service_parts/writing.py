@@ -15,6 +15,7 @@ TOGETHER = 2  # photos in one upload
 class Writer:
     def __init__(self, address: str, photos: Sequence[Path], seed: int = 0) -> None:
         self.added = self.deleted = 0
+        self.delete_seconds: list[float] = []
         self.errors: list[str] = []
         self._client = httpx.Client(base_url=address, timeout=60)
         self._photos = photos
@@ -37,7 +38,9 @@ class Writer:
         while not self._stop.wait(PAUSE):
             if len(there) > 10 and self._generator.random() < 0.5:
                 name = there.pop(self._generator.randrange(len(there)))
+                began = time.monotonic()
                 response = self._client.delete("/api/image", params={"id": name})
+                self.delete_seconds.append(time.monotonic() - began)
                 self.deleted += self._note(response, 200)
                 continue
             photos = [self._photos[(number + turn) % len(self._photos)] for turn in range(TOGETHER)]

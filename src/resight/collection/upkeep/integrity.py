@@ -17,17 +17,30 @@ from resight.collection.segments import find_damaged_file, load_contents
 from resight.errors import CollectionError, InputError, ResightError
 from resight.files.fingerprint import FULL, fingerprint_file
 from resight.files.remote import is_remote, to_url
+from resight.files.sqlite import sum_row
 from resight.search import calibration as calibrations
 from resight.store import Reader, _upkeep
 from resight.store import build as build_store
 
 TABLE = "images.lance"
 JOBS, UPLOADS, CALIBRATION = "jobs.sqlite", "uploads", "calibration.json"
+ITEM = (
+    "job",
+    "number",
+    "id",
+    "name",
+    "sha256",
+    "bytes",
+    "attributes",
+    "box",
+    "path",
+)  # under a checksum in the journal
 ROWS = 64  # images that are read at once
 REPAIR = "run `resight repair`"
 REBUILT = "nothing: it is built again when it is needed"
 LOST = "add the missing images again, or restore a newer backup"
 BACKUP = "restore it from a backup"
+SEND = "look at the quarantine of `resight serve`, and send these images again"
 
 
 @dataclass(frozen=True)
@@ -164,6 +177,8 @@ def _verify_service(folder: Path, deep: bool) -> Iterator[Fault]:
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as journal:
                 check = "integrity_check" if deep else "quick_check"
                 answer = [row[0] for row in journal.execute(f"PRAGMA {check}(3)")]
+                if deep and answer == ["ok"]:
+                    yield from _verify_items(journal)
         except sqlite3.Error as error:
             answer = [str(error)]
         if answer != ["ok"]:
@@ -173,6 +188,17 @@ def _verify_service(folder: Path, deep: bool) -> Iterator[Fault]:
             name = file.name.partition(".")[0]
             if file.is_file() and len(name) == FULL and fingerprint_file(file) != name:
                 yield Fault(file.relative_to(folder).as_posix(), "its content has changed", BACKUP)
+
+
+def _verify_items(journal: sqlite3.Connection) -> Iterator[Fault]:
+    """The images that the service has accepted; a journal of an earlier version has no checksums."""
+    journal.row_factory = sqlite3.Row
+    columns = {row["name"] for row in journal.execute("PRAGMA table_info(items)")}
+    if columns >= {*ITEM, "checksum"}:
+        rows = journal.execute("SELECT * FROM items WHERE checksum IS NOT NULL")
+        damaged = tuple(str(row["id"]) for row in rows if sum_row(row, ITEM) != row["checksum"])
+        if damaged:
+            yield Fault(JOBS, f"{len(damaged)} accepted uploads have another entry than was written", SEND, damaged)
 
 
 def _tell(error: Exception) -> str:

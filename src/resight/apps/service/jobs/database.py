@@ -16,7 +16,7 @@ from resight.errors import StorageError
 from resight.files.sqlite import connect
 
 FILE = "jobs.sqlite"
-VERSION = 2
+VERSION = 3
 TABLES = (
     """CREATE TABLE IF NOT EXISTS jobs (
         number INTEGER PRIMARY KEY,
@@ -42,6 +42,7 @@ TABLES = (
         reason TEXT NOT NULL DEFAULT '',
         attempts INTEGER NOT NULL DEFAULT 0,
         version INTEGER,  -- of the collection that first held it; NULL: not stored, deleted, or stored again later
+        checksum INTEGER,  -- of the columns up to path; NULL: from before version 3, or accepted as it is now
         PRIMARY KEY (job, number)
     )""",
     """CREATE TABLE IF NOT EXISTS uploads (
@@ -59,11 +60,13 @@ TABLES = (
 DISCARDED_IN_1 = (  # items of version 1 whose uploads their clients had given up
     "sha256 != '' AND (state = 'cancelled' OR reason LIKE 'a later upload of%' OR reason LIKE 'it was deleted before%')"
 )
-COLUMNS = {  # of the present version; version 1 had no version number, and neither items.version nor the last two
+# Of the present version. Version 1 had no version number, no items.version and not the last two tables;
+# version 2 had no items.checksum.
+COLUMNS = {
     "jobs": {"number", "id", "kind", "state", "created", "served", "finished", "error"},
     "items": {
         *("job", "number", "id", "name", "sha256", "bytes", "attributes", "box", "path"),
-        *("state", "reason", "attempts", "version"),
+        *("state", "reason", "attempts", "version", "checksum"),
     },
     "uploads": {"sha256", "version"},
     "commits": {"version", "id"},
@@ -140,12 +143,15 @@ def _migrate(connection: sqlite3.Connection) -> None:
             actual=f"version {version}",
             fix="upgrade resight",
         )
-    if version == 0 and "version" not in (known := _list_columns(connection, "items")) and known:
-        connection.execute("ALTER TABLE items ADD COLUMN version INTEGER")
+    known = _list_columns(connection, "items") if version < VERSION else set()
+    for added in ("version", "checksum") if version == 0 else ("checksum",):
+        if known and added not in known:
+            connection.execute(f"ALTER TABLE items ADD COLUMN {added} INTEGER")
     if version < VERSION:
         for table in TABLES:
             connection.execute(table)
-        connection.execute(f"INSERT INTO uploads SELECT DISTINCT sha256, NULL FROM items WHERE {DISCARDED_IN_1}")  # nosec B608  # constant text, values are bound
+        if version < 2:
+            connection.execute(f"INSERT INTO uploads SELECT DISTINCT sha256, NULL FROM items WHERE {DISCARDED_IN_1}")  # nosec B608  # constant text, values are bound
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 

@@ -12,9 +12,12 @@ from resight.apps.service.jobs.database import JobDatabase
 from resight.apps.service.jobs.models import CollectionState, Item, ItemResult
 from resight.apps.service.jobs.store import IN_OPEN_JOB, OPEN, finish_jobs, read_image
 from resight.apps.service.jobs.upload_ledger import record_commit, record_stored
+from resight.collection.upkeep.integrity import ITEM
+from resight.files.sqlite import sum_row
 
 SUSPICIOUS, MAX_ATTEMPTS = 2, 5  # interrupted attempts, after which an image is tried alone, and then quarantined
 STOPPED = f"the service stopped {MAX_ATTEMPTS} times while it added this image"
+CHANGED = "its entry in the job database has changed on the disk: compare its name and attributes before a retry"
 STORED = ("added", "updated", "unchanged")
 
 
@@ -34,9 +37,11 @@ class JobQueue:
             if chosen is None:
                 return []
             rows = table.execute(
-                "SELECT * FROM items WHERE job = ? AND state = 'waiting' ORDER BY attempts, number LIMIT ?",
+                "SELECT rowid, * FROM items WHERE job = ? AND state = 'waiting' ORDER BY attempts, number LIMIT ?",
                 (chosen["id"], limit),
             ).fetchall()
+            if _set_aside_damaged(table, rows):
+                return []  # the next claim finds the others
             items = [read_item(row) for row in rows if row["attempts"] == rows[0]["attempts"]]
             items = items[:1] if items[0].attempts >= SUSPICIOUS else items
             table.execute("UPDATE jobs SET state = 'running', served = ? WHERE id = ?", (time.time(), chosen["id"]))
@@ -95,6 +100,17 @@ def _give_up(table: Connection) -> None:
         (STOPPED, MAX_ATTEMPTS),
     )
     finish_jobs(table)
+
+
+def _set_aside_damaged(table: Connection, rows: Sequence[Row]) -> bool:
+    """Put items whose entry is not what was written into the quarantine; whether there are any."""
+    damaged = [row for row in rows if row["checksum"] is not None and row["checksum"] != sum_row(row, ITEM)]
+    table.executemany(
+        "UPDATE items SET state = 'quarantined', reason = ? WHERE rowid = ?",
+        [(CHANGED, row["rowid"]) for row in damaged],
+    )
+    finish_jobs(table)
+    return bool(damaged)
 
 
 def _count_attempt(table: Connection, items: Sequence[Item], change: int) -> None:

@@ -19,7 +19,13 @@ from typing import Any, Protocol
 from resight.apps.service.error_responses import ApiError
 from resight.apps.service.jobs.database import JobDatabase
 from resight.apps.service.jobs.models import CollectionState, Job, Kind, PendingImage
-from resight.apps.service.jobs.upload_ledger import UploadLedger, discard, find_common_version, record_commit
+from resight.apps.service.jobs.upload_ledger import (
+    UploadLedger,
+    add_checksums,
+    discard,
+    find_common_version,
+    record_commit,
+)
 from resight.types import Skipped
 
 OPEN = "state IN ('waiting', 'running')"
@@ -81,6 +87,7 @@ class JobStore:
                 " CASE :reason WHEN '' THEN 'waiting' ELSE 'skipped' END, :reason)",
                 rows,
             )
+            add_checksums(table, job)
         return job
 
     def accept(self, job: str) -> Job:

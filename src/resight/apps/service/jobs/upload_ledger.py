@@ -13,6 +13,8 @@ from sqlite3 import Connection, Row
 
 from resight.apps.service.jobs.database import JobDatabase
 from resight.apps.service.jobs.models import CollectionState, Item, QuarantinedUpload
+from resight.collection.upkeep.integrity import ITEM
+from resight.files.sqlite import sum_row
 
 UNEXPLAINED = "the service found this upload without a job that needs it"
 DISCARDED = "it was discarded from the quarantine"
@@ -76,6 +78,16 @@ class UploadLedger:
                 for number, (sha256, size) in enumerate(sorted(sizes.items()))
             ],
         )
+        add_checksums(self._table, job)
+
+
+def add_checksums(table: Connection, job: str) -> None:
+    """Give the items of a new job the checksums of what never changes in them."""
+    rows = table.execute("SELECT * FROM items WHERE job = ?", (job,)).fetchall()
+    table.executemany(
+        "UPDATE items SET checksum = ? WHERE job = ? AND number = ?",
+        [(sum_row(row, ITEM), row["job"], row["number"]) for row in rows],
+    )
 
 
 def discard(table: Connection, items: str, values: tuple[object, ...]) -> None:
@@ -134,7 +146,8 @@ class Quarantine:
             found = {key for key in keys if _is_quarantined(table, key)}
             for job, number in map(_split, found):
                 table.execute(
-                    "UPDATE items SET state = 'waiting', reason = '', attempts = 0 WHERE job = ? AND number = ?",
+                    "UPDATE items SET state = 'waiting', reason = '', attempts = 0, checksum = NULL"  # as it is now
+                    " WHERE job = ? AND number = ?",
                     (job, number),
                 )
                 table.execute("UPDATE jobs SET state = 'waiting', finished = NULL, error = NULL WHERE id = ?", (job,))

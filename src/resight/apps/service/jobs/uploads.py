@@ -26,7 +26,7 @@ from resight.apps.service.decode_pool import DecodePool
 from resight.apps.service.jobs.models import ReceivedFile
 from resight.errors import ImageError, InputError, StorageError
 from resight.files.atomic import TEMPORARY, write_atomic
-from resight.files.fingerprint import fingerprint
+from resight.files.fingerprint import fingerprint, fingerprint_file
 from resight.types import Attribute, Skipped
 
 MAX_NAME, MAX_ID = 120, 500  # characters
@@ -218,6 +218,13 @@ class UploadStore:
         for path in self.folder.glob("??/*"):
             if HASH.fullmatch(path.name) and path == self.path(path.name) and not path.is_symlink():
                 yield path.name
+
+    def is_whole(self, sha256: str) -> bool:
+        """Whether the file holds what its name says. A missing file is left to those who read it."""
+        try:
+            return fingerprint_file(self.path(sha256)) == sha256
+        except FileNotFoundError:
+            return True
 
     def remove(self, hashes: Iterable[str]) -> int:
         """Remove files; returns how many."""

@@ -42,6 +42,7 @@ BATCH_SECONDS = 1.5
 WRITE_PATIENCE = 10.0  # seconds: deletes hold the write lock briefly
 MIN_PAUSE, MAX_BUSY_PAUSE, MAX_ERROR_PAUSE = 0.1, 1.0, 30.0  # seconds before the next try; it doubles each time
 POLL_INTERVAL = 1.0  # seconds: other processes accept jobs, too
+CHANGED = "its file has changed on the disk since it was accepted: send it again"
 PERMANENT = (SpaceMismatch, VersionMismatch, MissingExtra)
 
 
@@ -174,10 +175,13 @@ class BatchAdder:
         intake = self._intake
         with writer_lock(intake.collection.local_folder):  # else the batch would be encoded for nothing
             pass
-        encoded = encode_batch(intake.collection, intake.uploads, items, self._threads)
+        items, changed = divide_by_content(intake.uploads, items)
+        encoded = encode_batch(intake.collection, intake.uploads, items, self._threads) if items else None
         with hold_write_lock(intake.uploads.folder, WRITE_PATIENCE):
             wanted = intake.queue.keep_waiting(items)  # a client may have deleted, replaced or cancelled some
-            return add_batch(intake.collection, intake.uploads, wanted, encoded) if wanted else []
+            added = add_batch(intake.collection, intake.uploads, wanted, encoded) if wanted else []
+            changed = intake.queue.keep_waiting(changed)
+        return added + [ItemResult(item, "quarantined", CHANGED) for item in changed]
 
     def _adapt(self, seconds: float) -> None:
         """Choose the size of the next batch from the seconds per image."""
@@ -186,6 +190,15 @@ class BatchAdder:
     def _wait(self, longest: float) -> None:
         self._not_before = time.monotonic() + min(self._pause, longest)
         self._pause = min(2 * self._pause, longest)
+
+
+def divide_by_content(uploads: UploadStore, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """Items whose uploads hold what was accepted, and those whose uploads have changed on the disk since."""
+    whole, changed = [], []
+    for item in items:
+        is_whole = item.image.path is not None or uploads.is_whole(item.image.sha256)
+        (whole if is_whole else changed).append(item)
+    return whole, changed
 
 
 def encode_batch(

@@ -1,6 +1,7 @@
 """An accepted upload ends stored, discarded by its client, or in quarantine: nothing else removes its file."""
 
 import sqlite3
+from contextlib import closing
 from typing import cast
 
 import pytest
@@ -14,6 +15,7 @@ from resight.apps.service.jobs.store import QueueLimits
 from resight.apps.service.jobs.upload_ledger import RECOVERED
 from resight.apps.service.jobs.worker import BatchAdder
 from resight.collection import Collection
+from resight.collection.upkeep.integrity import _verify_service
 from resight.errors import MissingWeights
 from resight.types import ImageRef
 
@@ -159,27 +161,57 @@ def test_a_damaged_upload_is_replaced_when_it_is_sent_again(intake: Intake) -> N
     assert path.read_bytes() == b"content"
 
 
-def downgrade(intake: Intake) -> None:
-    """The database as version 1 wrote it."""
+VERSION_2 = ("ALTER TABLE items DROP COLUMN checksum", "PRAGMA user_version = 2")
+VERSION_1 = (
+    "ALTER TABLE items DROP COLUMN checksum",
+    "DROP INDEX stored_items",
+    "ALTER TABLE items DROP COLUMN version",
+    "DROP TABLE uploads",
+    "DROP TABLE commits",
+    "PRAGMA user_version = 0",
+)
+
+
+def change_database(intake: Intake, *words: str) -> None:
     intake.close()
-    with sqlite3.connect(intake.collection.local_folder / FILE) as table:
-        for word in (
-            "DROP INDEX stored_items",
-            "ALTER TABLE items DROP COLUMN version",
-            "DROP TABLE uploads",
-            "DROP TABLE commits",
-            "PRAGMA user_version = 0",
-        ):
+    with closing(sqlite3.connect(intake.collection.local_folder / FILE, isolation_level=None)) as table:
+        for word in words:
             table.execute(word)
-    table.close()
 
 
-def test_a_database_without_a_version_is_migrated_with_everything_in_it(intake: Intake, shelf: Shelf) -> None:
+def test_a_changed_entry_of_the_job_database_is_set_aside_until_somebody_decides(intake: Intake, shelf: Shelf) -> None:
+    job = promise(intake, "a", "b")
+    change_database(intake, """UPDATE items SET attributes = '{"label": "other"}' WHERE id = 'a'""")
+    adder = BatchAdder(intake)
+    while adder.add_next():
+        pass
+    assert set(shelf.images) == {"b"} and (read(intake, job).added, read(intake, job).quarantined) == (1, 1)
+    (fault,) = _verify_service(intake.collection.local_folder, deep=True)
+    assert (fault.file, fault.images) == (FILE, ("a",))
+    (held,) = intake.quarantine.list_uploads(10)
+    assert "has changed" in held.reason and intake.quarantine.retry([held.key]) == {held.key}
+    assert adder.add_next() and set(shelf.images) == {"a", "b"}
+    assert list(_verify_service(intake.collection.local_folder, deep=True)) == []
+
+
+def test_an_upload_that_changed_on_the_disk_is_not_added(intake: Intake, shelf: Shelf) -> None:
+    promise(intake, "a", "b")
+    (changed,) = (sha256 for sha256 in intake.uploads.list_hashes() if intake.uploads.path(sha256).read_bytes() == b"a")
+    intake.uploads.path(changed).write_bytes(b"x")
+    assert BatchAdder(intake).add_next()
+    assert set(shelf.images) == {"b"} and sweep(intake) == 0
+    assert [(held.id, "has changed" in held.reason) for held in intake.quarantine.list_uploads(10)] == [("a", True)]
+
+
+@pytest.mark.parametrize("words", [VERSION_1, VERSION_2])
+def test_an_earlier_database_is_migrated_with_everything_in_it(
+    intake: Intake, shelf: Shelf, words: tuple[str, ...]
+) -> None:
     promise(intake, "stored")
     BatchAdder(intake).add_next()
     intake.cancel(promise(intake, "cancelled"))
     job = promise(intake, "waiting")
-    downgrade(intake)
+    change_database(intake, *words)
     other = Intake("photos", cast(Collection, shelf))
     assert read(other, job).state == "waiting"
     assert sweep(other) == 1 and list_files(other) == {b"stored", b"waiting"}
