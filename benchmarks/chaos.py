@@ -9,6 +9,7 @@
     python benchmarks/chaos.py repair [--count 200] [--seed 0]         damage, then `verify --deep` and `repair`
     python benchmarks/chaos.py full-disk                               ever less free space (needs root)
     python benchmarks/chaos.py descriptors                             ever fewer file descriptors
+    python benchmarks/chaos.py calls [--count 1000]                    both, from each single call on (needs cc)
 
 Prints JSON. `lost` are images that were acknowledged and are gone, `unopened` collections that do not open, `wrong`
 answers that differ without an error, `tracebacks` errors that are not resight's own, and `peak_mib` the memory of the
@@ -23,7 +24,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "tests"), str(Path(__file__).resolve().parent)]
 
-from chaos_parts import cuts, damage, service_cuts, shortages  # noqa: E402 - found by the line above
+from chaos_parts import calls, cuts, damage, service_cuts, shortages  # noqa: E402 - found by the line above
 
 COMMANDS = {
     "cuts": cuts.cut_power,
@@ -35,6 +36,7 @@ COMMANDS = {
     "repair": damage.repair_damage,
     "full-disk": shortages.fill_disk,
     "descriptors": shortages.withhold_descriptors,
+    "calls": calls.fail_calls,
 }
 
 
