@@ -5,6 +5,7 @@ The operating system releases the lock when the process ends, however it ends, s
 locks of common packages do not record their holder.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -33,7 +34,8 @@ def writer_lock(folder: Path) -> Iterator[None]:
             _write_holder(descriptor)
             yield
         finally:
-            os.ftruncate(descriptor, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, 0)
             _release(descriptor)
     finally:
         os.close(descriptor)
@@ -71,14 +73,16 @@ def _acquire(descriptor: int, path: Path) -> None:
 
 
 def _write_holder(descriptor: int) -> None:
+    """For people: on a full disk the lock holds without it."""
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    os.ftruncate(descriptor, 0)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    os.write(descriptor, json.dumps(holder).encode())
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, json.dumps(holder).encode())
 
 
 def _read_holder(path: Path) -> str:

@@ -42,6 +42,7 @@ def shortlist(
             complete(some, part.searcher, query.descriptors[part.branch], ids)
             for part, some in zip(shortlisters, found, strict=True)
         ]
+        ids = _keep_common(ids, found)
     scores = np.stack([_order(ranking, ids) for ranking in found])
     weights = np.array([part.weight for part in shortlisters], np.float32)
     ranking = topk.best(query.id, ids, fusion.fuse(scores, weights), depth)
@@ -119,6 +120,14 @@ def complete(found: Ranking, searcher: Searcher, query: Descriptors, ids: Iterab
         scores=np.concatenate([found.scores, rest.scores]),
         boxes={**found.boxes, **rest.boxes},
     )
+
+
+def _keep_common(ids: list[str], found: Sequence[Ranking]) -> list[str]:
+    """The images that every branch has scored: on a full disk, an older index that serves on lacks new ones."""
+    if all(len(ranking.ids) == len(ids) for ranking in found):
+        return ids
+    common = frozenset(ids).intersection(*(ranking.ids for ranking in found))
+    return [name for name in ids if name in common]
 
 
 def _order(ranking: Ranking, ids: list[str]) -> FloatArray:

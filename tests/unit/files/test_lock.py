@@ -66,3 +66,16 @@ def test_a_holder_that_has_not_signed_yet_is_still_the_holder(tmp_path: Path) ->
 def test_a_folder_that_is_not_there_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot open"), writer_lock(tmp_path / "missing"):
         pytest.fail("locked nothing")
+
+
+def test_a_lock_holds_on_a_full_disk_without_the_name_of_its_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with writer_lock(tmp_path), pytest.raises(CollectionBusy, match="just started"), writer_lock(tmp_path):
+        pytest.fail("two at once")
+    with writer_lock(tmp_path):
+        pass

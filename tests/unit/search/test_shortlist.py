@@ -57,6 +57,17 @@ def test_a_branch_is_asked_for_what_only_another_has_found():
     assert ranking.scores.tolist() == pytest.approx([1.2, 1.2])
 
 
+def test_an_image_that_an_older_index_of_one_branch_lacks_is_left_out():
+    @dataclass(frozen=True)
+    class Older(FakeSearcher):
+        def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:
+            return super().search(query, k, frozenset(self.scores) & (allowed or frozenset(self.scores)))
+
+    older, newer = Older({"a": 0.5, "b": 0.1}), FakeSearcher({"a": 0.2, "b": 0.1, "new": 0.9})
+    ranking = shortlist(QUERY, [Shortlister("x", 0, 1.0, newer), Shortlister("y", 1, 1.0, older)], SUM, 3, None)
+    assert ranking.ids == ("a", "b") and ranking.scores.tolist() == pytest.approx([0.7, 0.2])
+
+
 def test_one_branch_is_asked_once():
     searcher = FakeSearcher({"a": 1.0, "b": 0.5}, "c")
     shortlist(QUERY, [Shortlister("x", 0, 1.0, searcher)], SUM, 2, frozenset("abc"))
