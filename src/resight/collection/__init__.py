@@ -18,7 +18,7 @@ from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import metadata
 from resight.collection.encode import Encoding, check_same_encoding, measure_layout, move_networks
-from resight.collection.location import exists, fetch_newest, find_local_folder, write_file
+from resight.collection.location import fetch_newest, find_local_folder, write_file
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
@@ -84,7 +84,7 @@ def open_collection(
         start_engine(engine)
     folder = Path(path)
     wanted = recipes.load(recipe) if isinstance(recipe, (str, Path)) else recipe
-    if must_exist or exists(folder, metadata.FILE):
+    if must_exist or metadata.exists(folder):
         made = metadata.read(folder)
         if wanted is not None:
             encoder = Encoder(wanted.branches, networks=networks)

@@ -7,6 +7,7 @@ the collection does not depend on the originals. A stored recipe may hold plug-i
 maps them to today's; a recipe file must use today's names.
 """
 
+import errno
 import json
 import logging
 import shutil
@@ -23,7 +24,7 @@ from resight import plugins
 from resight import recipe as recipes
 from resight.collection import location
 from resight.encode import named_networks
-from resight.errors import CollectionError, StorageError, VersionMismatch
+from resight.errors import CollectionError, ResightError, StorageError, VersionMismatch
 from resight.files.atomic import TEMPORARY
 from resight.files.documents import parse_json, require_table
 from resight.files.durable import sync_folder
@@ -36,11 +37,13 @@ from resight.types import Branch, Choice, Recipe
 
 log = logging.getLogger("resight.collection")
 FILE = "collection.json"
-OWN = frozenset({FILE + TEMPORARY, location.FILES, LOCK, "images.lance"})
+COPY = "collection.copy.json"  # read if the first is damaged or missing
+TABLE, HISTORY = "images.lance", "commits"
+OWN = frozenset({COPY, COPY + TEMPORARY, FILE + TEMPORARY, location.FILES, LOCK, TABLE, HISTORY})
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # these say nothing about a file
 LARGEST = 16 << 20  # bytes of collection.json
 RESTORE = "restore it from a backup, or index the images again into a new collection"
 Kind = TypeVar("Kind")
-COPY = "collection.copy.json"  # read if the first is damaged
 FORMAT = 2  # 1 had no checksums: those of rows, files, commits and of this table
 READABLE = (1, 2)
 INDEXES = {"late": "maxsim", "inverted": "asmk_inverted", "histogram": "bow_histogram"}
@@ -66,6 +69,11 @@ class Metadata:
     format: int = FORMAT
 
 
+def exists(folder: Path) -> bool:
+    """Whether there is a collection; without `collection.json`, its copy is one."""
+    return location.exists(folder, FILE) or location.exists(folder, COPY)
+
+
 def read(folder: Path) -> Metadata:
     path = folder / FILE
     try:
@@ -78,7 +86,9 @@ def read(folder: Path) -> Metadata:
             actual=f"a folder without {FILE}" if folder.exists() else "no such folder",
             fix="check the path, or make one with `resight index PHOTOS --into COLLECTION`",
         ) from error
-    except (KeyError, TypeError, OSError) as error:
+    except OSError as error:
+        raise _explain(path, error) from error
+    except (KeyError, TypeError) as error:
         raise _damaged(path, error) from error
     if version not in READABLE:
         raise VersionMismatch(
@@ -97,15 +107,15 @@ def read(folder: Path) -> Metadata:
 
 
 def _read_table(folder: Path) -> dict[str, Any]:
-    """The table of `collection.json`, or of its copy if the first is damaged."""
+    """The table of `collection.json`, or of its copy if the first is damaged or missing."""
     try:
         return read_table(folder, FILE)
-    except CollectionError as error:
+    except (CollectionError, FileNotFoundError) as error:
         try:
             table = read_table(folder, COPY)
         except (CollectionError, FileNotFoundError):
             raise error from None
-        log.warning("%s is damaged; its copy serves. `resight repair` mends it.", folder / FILE)
+        log.warning("%s is damaged or missing; its copy serves. `resight repair` mends it.", folder / FILE)
         return table
 
 
@@ -135,8 +145,9 @@ def create(folder: Path, recipe: Recipe, spaces: tuple[str, ...], make_store: Ca
         if not is_remote(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with writer_lock(location.find_local_folder(folder)):
-            if location.exists(folder, FILE):  # another process was faster
+            if exists(folder):  # another process was faster
                 return read(folder)
+            _refuse_images(folder)
             # Leftovers of a process that was killed while it made the collection. In a remote folder they may belong to
             # another machine that is making it now, and an empty table of the same layout serves as well.
             for name in frozenset() if is_remote(folder) else OWN - {LOCK}:
@@ -165,6 +176,17 @@ def _refuse_others(folder: Path) -> None:
             expected="a new or empty folder",
             actual=f"a folder with {', '.join(others[:3])}{' …' if len(others) > 3 else ''} and no {FILE}",
             fix="choose another name, e.g. photos.resight",
+        )
+
+
+def _refuse_images(folder: Path) -> None:
+    """Refuse a folder with images, whose `collection.json` is lost: making a collection would remove them."""
+    if not is_remote(folder) and any((folder / TABLE / "data").glob("*")):
+        raise CollectionError(
+            f"{folder} holds images, but neither {FILE} nor {COPY}",
+            expected="a collection, or a new or empty folder",
+            actual=f"{TABLE} with images",
+            fix=f"restore {FILE} from a backup; or move the folder away, and index the images again",
         )
 
 
@@ -304,4 +326,15 @@ def _damaged(path: Path, error: Exception) -> CollectionError:
         expected="the metadata of a collection, as JSON",
         actual=f"{type(error).__name__}: {error}",
         fix=RESTORE,
+    )
+
+
+def _explain(path: Path, error: OSError) -> ResightError:
+    if error.errno not in EXHAUSTED:
+        return _damaged(path, error)
+    return StorageError(
+        f"{path} cannot be read now",
+        expected="free memory and file descriptors",
+        actual=str(error),
+        fix="close other programs, or raise the limits (ulimit); the file is not damaged",
     )

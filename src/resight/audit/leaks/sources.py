@@ -25,7 +25,7 @@ from resight.types import Dataset, ImageRef, Recipe, Skipped
 
 
 def is_collection(source: Path | str) -> bool:
-    return (Path(source) / metadata.FILE).exists()
+    return any((Path(source) / name).exists() for name in (metadata.FILE, metadata.COPY))
 
 
 def open_source(

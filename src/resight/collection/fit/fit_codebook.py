@@ -21,7 +21,6 @@ from resight.boxes import crop
 from resight.collection import Collection, metadata, open_collection
 from resight.collection.add import Progress, ReadImage
 from resight.collection.image_list import ImageList, Source
-from resight.collection.location import exists
 from resight.data import image_files
 from resight.encode import codebook, named_networks
 from resight.encode.backbones import Backbone
@@ -51,7 +50,7 @@ def open_learning(
     """The collection in `folder`, made if missing; codebooks that its recipe lacks are learnt from `sources` first."""
     if not any(map(_is_to_learn, recipe.branches)):
         return open_collection(folder, recipe, cache=cache, read=read)
-    if exists(folder, metadata.FILE):
+    if metadata.exists(folder):
         return open_collection(folder, _use_codebooks(recipe, metadata.read(folder).recipe), cache=cache, read=read)
     networks: Networks = {}
     with tempfile.TemporaryDirectory(prefix="resight-words-") as scratch:

@@ -87,6 +87,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "deletions": (lambda folder: flip(first(folder, "images.lance/_deletions/*")), "images.lance/_deletions/"),
     "data gone": (lambda folder: first(folder, "images.lance/data/*").unlink(), "images.lance/data/"),
     "metadata": (lambda folder: flip(folder / "collection.json"), "collection.json"),
+    "metadata gone": (lambda folder: (folder / "collection.json").unlink(), "collection.json"),
     "copy": (lambda folder: (folder / "collection.copy.json").unlink(), "collection.copy.json"),
     "record": (lambda folder: flip(max(folder.glob("commits/*"))), "commits/"),
     "calibration": (lambda folder: _write(folder / "calibration.json", "[7]"), "calibration.json"),
