@@ -6,47 +6,56 @@ were answered.
 
 import io
 import random
-import subprocess
+import re
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import numpy as np
 from PIL import Image
 from support.lossy_disk import is_available, lossy_disk
-from support.serving import serve
 
+from chaos_parts import lives
+from chaos_parts.cuts import cut_and_return
+from chaos_parts.warm import WarmProcess
 from resight.collection import open_collection
 
 RECIPE = "tokens"
-PATIENCE = 60.0  # seconds for the jobs of an earlier life to end
-Strike = Callable[["subprocess.Popen[str]"], None]
+START, PATIENCE = 120.0, 60.0  # seconds for a service to answer, and for the jobs of an earlier life to end
+Strike = Callable[[WarmProcess], None]
 
 
 def cut_power(folder: Path, count: int, seed: int) -> dict[str, object]:
     if not is_available():
         return {"skipped": "needs root, a loop device and ext4"}
     with lossy_disk(folder) as disk:
-
-        def strike(process: "subprocess.Popen[str]") -> None:
-            disk.cut_power()
-            process.kill()
-            process.wait()
-            disk.unplug()
-            disk.plug_in()
-
-        return _repeat(disk.path, count, seed, strike)
+        return _repeat(disk.path, count, seed, lambda process: cut_and_return(process, disk))
 
 
 def kill(folder: Path, count: int, seed: int) -> dict[str, object]:
-    def strike(process: "subprocess.Popen[str]") -> None:
-        process.kill()
-        process.wait()
+    return _repeat(folder, count, seed, WarmProcess.kill)
 
-    return _repeat(folder, count, seed, strike)
+
+@contextmanager
+def _serve(collection: Path) -> Iterator[tuple[httpx.Client, WarmProcess]]:
+    """A service, once its health check says that it is ready."""
+    process = WarmProcess(lives.serve, str(collection), "--port", "0", "--log", "none")
+    try:
+        said = process.read_line()
+        found = re.search(r"http://\S+(?=/)", said)
+        assert found, f"no address in {said!r}"
+        with httpx.Client(base_url=found[0], timeout=30) as client:
+            end = time.monotonic() + START
+            while not client.get("/api/health", timeout=START).json()["ready"]:
+                assert time.monotonic() < end, "it does not become ready"
+                time.sleep(0.05)
+            yield client, process
+    finally:
+        process.terminate()
+        process.close()
 
 
 def _repeat(folder: Path, count: int, seed: int, strike: Strike) -> dict[str, object]:
@@ -58,11 +67,11 @@ def _repeat(folder: Path, count: int, seed: int, strike: Strike) -> dict[str, ob
     unopened: list[str] = []
     for life in range(count + 1):
         try:
-            with serve(collection) as server, httpx.Client(base_url=server.address, timeout=30) as client:
+            with _serve(collection) as (client, process):
                 _wait(client)
                 lost += [name for name, there in expected.items() if _has(client, name) != there]
                 if life < count:
-                    _upload(client, life, chance, expected, strike, server.process)
+                    _upload(client, life, chance, expected, strike, process)
         except (AssertionError, httpx.HTTPError) as error:
             unopened.append(f"life {life}: {type(error).__name__} {error}"[:300])
             print(unopened[-1], file=sys.stderr)
@@ -81,7 +90,7 @@ def _upload(
     chance: random.Random,
     expected: dict[str, bool],
     strike: Strike,
-    process: "subprocess.Popen[str]",
+    process: WarmProcess,
 ) -> None:
     """Upload images, delete one now and then, and strike at a random moment."""
     for number in range(chance.randrange(1, 8)):
