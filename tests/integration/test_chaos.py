@@ -27,6 +27,26 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     _check(cuts.kill(tmp_path, count=2, seed=1))
 
 
+@pytest.mark.skipif(not is_available(), reason="needs root, a loop device and ext4")
+def test_a_power_cut_of_the_service_loses_no_accepted_upload(tmp_path: Path) -> None:
+    from chaos_parts import service_cuts
+
+    _check(service_cuts.cut_power(tmp_path, count=2, seed=1))
+
+
+def test_a_disk_that_is_full_from_any_call_on_loses_nothing(tmp_path: Path) -> None:
+    from chaos_parts import calls
+
+    found = calls.fail_calls(tmp_path, count=6, seed=1)
+    assert (found.get("bad", 0), found.get("why", [])) == (0, [])
+
+
+def test_damage_is_named_and_repaired(tmp_path: Path) -> None:
+    from chaos_parts import damage
+
+    assert damage.repair_damage(tmp_path, count=8, seed=1)["why"] == []
+
+
 def test_damage_gives_the_same_answer_or_an_error(tmp_path: Path) -> None:
     from chaos_parts import damage
 
