@@ -57,7 +57,7 @@ def _repeat(folder: Path, count: int, seed: int, strike: Strike) -> dict[str, ob
                 expected.pop(line[1], None)  # from here to its acknowledgement, either is right
             elif len(line) == 3:
                 expected[line[1]] = int(line[2]) if line[0] == "put" else None
-        number = (number // 7 + 1000) * 7
+        number += lives.LIFE
         reader = WarmProcess(lives.check, collection)
         answer = reader.read_line()
         reader.wait()

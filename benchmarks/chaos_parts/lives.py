@@ -15,6 +15,8 @@ from resight.store import ImageRecord, Layout, Record, lance
 from resight.types import Descriptors
 
 ROWS = 50
+LIFE = 7000  # numbers that a writer may use before it is cut off
+COMPACTING = 8  # writes between two compactions; each life begins at another of them
 
 
 def write(folder: str, first: int) -> None:
@@ -36,7 +38,7 @@ def write(folder: str, first: int) -> None:
             store.write([make(f"{number}-{i}", number % 251) for i in range(4)])
             for i in range(4):
                 print("put", f"{number}-{i}", number % 251, flush=True)
-        if number % 20 == 0:
+        if number % COMPACTING == first // LIFE % COMPACTING:
             store.compact()
 
 

@@ -42,7 +42,8 @@ def verify(
 def repair(collection: Folder, json: Json = False) -> None:
     """Remove damaged files, and list the images that are lost.
 
-    Whole images of a damaged file stay. Lost images can be added again: `resight index PHOTOS --into COLLECTION` adds those that are missing.
+    Whole images of a damaged file stay. Lost images can be added again: `resight index PHOTOS --into COLLECTION` adds
+    those that are missing.
     """
     from resight.collection.upkeep.integrity import describe
     from resight.collection.upkeep.repair import repair as mend
