@@ -194,7 +194,8 @@ class BatchAdder:
 
 def divide_by_content(uploads: UploadStore, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
     """Items whose uploads hold what was accepted, and those whose uploads have changed on the disk since."""
-    whole, changed = [], []
+    whole: list[Item] = []
+    changed: list[Item] = []
     for item in items:
         is_whole = item.image.path is not None or uploads.is_whole(item.image.sha256)
         (whole if is_whole else changed).append(item)
