@@ -37,7 +37,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-USUAL = ("--bounds", "150,-90,330,90", "--body", "moon", "--encoder", "sift", "--pixels", "96", "--least-pixels", "16")
+USUAL = (
+    "--bounds",
+    "150,-90,330,90",
+    "--body",
+    "moon",
+    "--encoder",
+    "sift",
+    "--pixels",
+    "96",
+    "--least-pixels",
+    "16",
+    "--view",
+    "3",
+)
 
 
 def index(*words: object) -> dict[str, Any]:
@@ -48,7 +61,7 @@ def index(*words: object) -> dict[str, Any]:
 
 
 def test_a_collection_of_craters_that_a_search_finds(folder: Path) -> None:
-    report = index("--view", 2, "--view", 3)
+    report = index("--view", 2)
     assert (report["craters"], report["crops"], report["added"]) == (CRATERS, 2 * CRATERS, 2 * CRATERS)
     assert report["left_out"] == {}
     collection = resight.open("c.resight")
@@ -63,7 +76,7 @@ def test_a_collection_of_craters_that_a_search_finds(folder: Path) -> None:
     assert (about["label"], about["view"], about["diameter_km"], about["map"]) == ("0007", "3x", 87.0, "map")
     hits = collection.search(record.path, k=2)
     assert hits[0].id == "0007_3x"
-    again = index("--view", 2, "--view", 3)
+    again = index("--view", 2)
     assert (again["added"], again["updated"], again["unchanged"]) == (0, 0, 2 * CRATERS)
 
 
@@ -129,14 +142,14 @@ def test_another_map_does_not_replace_the_crops_of_the_first() -> None:
 
 
 def test_a_plan_writes_nothing(folder: Path) -> None:
-    done = run("craters", "map.png", "craters.csv", *USUAL, "--view", 2, "--view", 3, "--plan", "--json")
+    done = run("craters", "map.png", "craters.csv", *USUAL, "--view", 2, "--plan", "--json")
     assert done.code == 0, done.err
     plan = json.loads(done.out)
     assert plan["crops"] == 2 * CRATERS
     assert min(plan["seconds"], plan["memory_bytes"], plan["crop_bytes"], plan["index"]["store_bytes"]) > 0
     assert sorted(path.name for path in folder.iterdir()) == ["craters.csv", "map.png"]
     assert "crops per second" in run("craters", "map.png", "craters.csv", *USUAL, "--plan").out
-    index("--view", 2, "--view", 3)
+    index("--view", 2)
     written = sum(path.stat().st_size for path in (folder / "c.resight.crops").rglob("*.png"))
     assert plan["crop_bytes"] == pytest.approx(written, rel=0.1)
 
@@ -147,7 +160,7 @@ def test_a_code_book_is_learnt_from_the_crops(folder: Path) -> None:
         'descriptor = { name = "bow", codebook = "learn", words = 16 }\n'
     )
     done = run(
-        "craters", "map.png", "craters.csv", "--into", "c.resight", *USUAL[:4], "--pixels", 96, "--least-pixels", 16,
+        "craters", "map.png", "craters.csv", "--into", "c.resight", *USUAL[:4], "--pixels", 96, "--least-pixels", 16, "--view", 3,
         "--recipe", "learn.toml",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -205,7 +218,7 @@ main()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_killed_and_run_again_it_is_the_collection_that_it_would_have_been(folder: Path) -> None:
-    words = ["craters", "map.png", "craters.csv", *USUAL, "--view", "2", "--view", "3", "--json", "--into"]
+    words = ["craters", "map.png", "craters.csv", *USUAL, "--view", "2", "--json", "--into"]
     process = subprocess.Popen([sys.executable, "-c", ADD, *words, "killed.resight"], start_new_session=True)
     crops = folder / "killed.resight.crops"
     while len(list(crops.rglob("*.png"))) < 30:

@@ -25,7 +25,7 @@ from resight.encode.extract import gather
 from resight.errors import CollectionError, ImageError
 from resight.types import ImageRef, Recipe, Skipped
 
-PRESET = "tokens"
+PRESET = "craters"
 PORTION = 8192  # crops whose records are in memory at a time
 LISTED = 1000  # skipped files in a report, which counts all
 LEARNT = 2000  # crops that a code book is learnt from, if the recipe learns one

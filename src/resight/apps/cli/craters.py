@@ -32,7 +32,7 @@ def craters(
     view: Annotated[
         list[float] | None,
         typer.Option(
-            "--view", metavar="DIAMETERS", help="Side of a crop; repeat for several scales. [3]", show_default=False
+            "--view", metavar="DIAMETERS", help="Side of a crop; repeat for several scales. [6]", show_default=False
         ),
     ] = None,
     pixels: Annotated[int, typer.Option(help="Width and height of each crop.")] = 256,
@@ -58,7 +58,7 @@ def craters(
         str, typer.Option(metavar="NAME", help="The crops' attribute `map`. [the file's name]", show_default=False)
     ] = "",
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Put this before each id.", show_default=False)] = "",
-    encoder: Annotated[str | None, typer.Option(help="A preset by name. [tokens]", show_default=False)] = None,
+    encoder: Annotated[str | None, typer.Option(help="A preset by name. [craters]", show_default=False)] = None,
     recipe: Annotated[Path | None, typer.Option(help="Your own recipe file.")] = None,
     settings: Set = None,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate time, memory and disk; write nothing.")] = False,
@@ -85,7 +85,7 @@ def craters(
         recipes.load(recipe or encoder or PRESET, settings or ()) if encoder or recipe or settings or plan else None
     )
     cut = CropSettings(
-        tuple(view or (3.0,)),
+        tuple(view or (6.0,)),
         pixels,
         smallest_km,
         float("inf") if largest_km is None else largest_km,

@@ -46,7 +46,7 @@ REASONS = (FITS, TOO_SMALL, TOO_LARGE, OFF_MAP, COARSE)
 
 @dataclass(frozen=True)
 class CropSettings:
-    views: tuple[float, ...] = (3.0,)  # sides of the crops, in crater diameters
+    views: tuple[float, ...] = (6.0,)  # sides of the crops, in crater diameters
     pixels: int = 256  # width and height of each crop
     smallest_km: float = 0.0
     largest_km: float = float("inf")

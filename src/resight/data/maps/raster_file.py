@@ -66,7 +66,8 @@ class RasterMap:
             data = self._file.read(wanted)
         if len(data) < wanted:
             raise _refuse_short(raster, self._file.seek(0, 2))
-        return np.frombuffer(data, raster.dtype)[:: step * raster.between]
+        row_values = np.frombuffer(data, raster.dtype)[:: step * raster.between]
+        return row_values.copy() if step * raster.between > 1 else row_values  # a view would hold all of the row
 
     def _find_missing(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         missing = np.zeros(values.shape, np.bool_)

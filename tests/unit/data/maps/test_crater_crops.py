@@ -99,7 +99,7 @@ def test_ground_without_data_is_an_error_and_counted(tmp_path):
     cv2.imwrite(str(tmp_path / "map.png"), pixels)
     table = read_table(maps.write_catalogue(tmp_path / "craters.csv", lambda name: name in ("a", "edge")))
     crops = CraterCrops(
-        open_map(tmp_path / "map.png", (), METRES, 0), table, CropSettings(pixels=48), tmp_path / "crops"
+        open_map(tmp_path / "map.png", (), METRES, 0), table, CropSettings((3.0,), 48), tmp_path / "crops"
     )
     for ref in crops:
         if ref.id == "edge_3x":  # the west of it, as the map has data up to its eastern edge
@@ -138,7 +138,7 @@ def test_names_of_any_craters_become_files_and_no_two_the_same(tmp_path):
     (tmp_path / "c.csv").write_text("\n".join(lines))
     path = maps.write_image(tmp_path / "map.png")
     crops = CraterCrops(
-        open_map(path, (), METRES), read_table(tmp_path / "c.csv"), CropSettings(pixels=16), tmp_path / "crops"
+        open_map(path, (), METRES), read_table(tmp_path / "c.csv"), CropSettings((3.0,), 16), tmp_path / "crops"
     )
     names = [crops.read(ref).ref.path for ref in crops]
     assert len({str(name).lower() for name in names}) == 5
