@@ -1,6 +1,7 @@
 """Every table of every paper: its file loads, and each of its cells names plug-ins, settings and metrics that exist."""
 
 import contextlib
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,18 @@ def test_a_table_like_another_has_its_rows_and_columns(name: str) -> None:
 
 def test_the_papers_have_tables() -> None:
     assert {"cider", "craterbench", "msls_london", "patchify"} <= set(list_papers())
+
+
+def test_the_docs_count_the_published_figures() -> None:
+    tables = [load_table(name) for name in TABLES if not name.startswith("moonbench/")]
+    cells = [cell for table in tables for row in table.rows for cell in row.published]
+    printed = [cell for cell in cells if cell.value is not None]
+    doubted = sum(bool(cell.doubt) for cell in printed)
+    unreadable = sum(bool(cell.doubt) for cell in cells) - doubted
+    holding = sum(any(cell.value is not None for row in table.rows for cell in row.published) for table in tables)
+    text = " ".join((Path(__file__).parents[2] / "docs" / "papers" / "index.md").read_text(encoding="utf-8").split())
+    assert f"hold {len(printed):,} published figures" in text, (len(printed), holding)
+    assert f"{doubted} figures carry a doubt" in text and f"{unreadable} further cells cannot be read" in text
 
 
 def check_plugins(recipe: Recipe) -> None:

@@ -1,14 +1,17 @@
-"""`resight reproduce`: every retrieval table of every paper on small samples, and rows that fail beside others.
+"""`resight reproduce`: the tables of every paper on small samples, and rows that fail beside others.
 
-The tables keep their recipes; only the network is a tiny one with random weights, and the data sets are those of
-tests/support/samples. Two rows of each table run, as the others differ in the network or a number. The experiments of
-these run in this process: a process per group, as the command has it, would take minutes; one test does that.
+Here are the tables that are measured by retrieval (also gains and shares of other rows), by counting a network and by
+distances; audits, training and strata have tests of their own. The tables keep their recipes; only the network is a
+tiny one with random weights, and the data sets are those of tests/support/samples. Of a retrieval table, two rows and
+those with a recipe of their own run: the others differ in the network or a number. The experiments of these run in this
+process: a process per group, as the command has it, would take minutes; one test does that.
 """
 
 import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import cv2
@@ -20,17 +23,27 @@ from support.scenes import write_views
 
 from resight.reproduce import kinds
 from resight.reproduce.experiments import list_experiments
-from resight.reproduce.paper_table import PaperTable, list_papers, list_tables, load_paper
+from resight.reproduce.paper_table import PaperRow, PaperTable, list_papers, list_tables, load_paper
 from resight.reproduce.reproduction import Reproduction
-from resight.reproduce.run import DataFolders, Measured, NotRun
+from resight.reproduce.run import Cell, DataFolders, Measured, NotRun, Run
 
 SAMPLES = ("craterbench", "ilias", "instre", "moonbench", "msls", "oxford_paris", "revisited")
 TINY = 'branches.*.encoder={ name = "timm", model = "vit_tiny_patch16_224", untrained = true, size = 64 }'
 LOCAL = ("sift", "orb", "surf")  # key points need no weights
 SMALLER = {"moonbench": ("data.queries=2", "data.craters=0"), "msls": ("data.queries=2", "data.gallery=6")}
+WHOLE = {  # retrieval tables that run with all their rows, which have a recipe each; and overrides for the samples
+    "craterbench/table_12": ("branches.*.encoder.size=128", "branches.*.descriptor.k=64"),  # 256 tokens to learn from
+    "moonbench/table_12": (),
+}
+CLOSE = 0.1  # of a published size
+TOWERS = ("msls_london/table_2",)  # where the paper counts more than the image's network
+Cells = Mapping[tuple[str, str], Cell]
+NOT_COMPARED = "the paper compares this row with no other"
 HEAVY = ("torch", "timm", "transformers", "torchvision")
 ROWS = 2
-TABLES = [table for paper in list_papers() for table in load_paper(paper) if table.kind == "retrieval"]
+TABLES = [table for paper in list_papers() for table in load_paper(paper)]
+RANKED = [table for table in TABLES if table.kind in ("retrieval", "gains")]
+COUNTED = [table for table in TABLES if table.kind == "complexity"]
 FAILING = """
 title = "Rows that fail"
 source = "nowhere"
@@ -101,39 +114,94 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
-@pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
+@pytest.mark.parametrize("table", RANKED, ids=[table.name for table in RANKED])
 def test_a_table_runs_on_samples_and_has_the_shape_of_the_published_one(
     table: PaperTable, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [row for row in table.rows if not row.skip][:ROWS]
+    whole = table.kind == "gains" or table.name in WHOLE
+    rows = [row for row in table.rows if not row.skip][: None if whole else ROWS]
     overrides = [word for name in table.data for word in SMALLER.get(name, ())]
     overrides += ["branches.*.descriptor.words=2"] if is_local(table) else [TINY]
+    overrides += WHOLE.get(table.name, ())
     if "moonbench" in table.data:
         overrides.append(f"data.crops={tmp_path}")
     measuring = SameProcess(
-        tmp_path / "run", DataFolders(samples), overrides=tuple(overrides), cache_folder=samples / "cache"
+        samples / "runs" / table.name, DataFolders(samples), overrides=tuple(overrides), cache_folder=samples / "cache"
     )
-    cells = {(row, column): cell for row, column, cell in kinds.find("retrieval").measure(table, rows, measuring)}
+    check_shape(table, rows, measure(table, rows, measuring))
+
+
+def measure(table: PaperTable, rows: Sequence[PaperRow], measuring: Run) -> Cells:
+    return {(row, column): cell for row, column, cell in kinds.find(table.kind).measure(table, rows, measuring)}
+
+
+def check_shape(table: PaperTable, rows: Sequence[PaperRow], cells: Cells) -> None:
+    """A figure for each cell of the published table, and a page with its rows and columns."""
     assert list(cells) == [(row.name, column.name) for row in rows for column in table.measured]
-    failed = {cell.reason for cell in cells.values() if isinstance(cell, NotRun)}
-    assert not failed
-    found = Reproduction(table, tuple(rows), cells)
-    shown = found.tabulate()
+    shown = Reproduction(table, tuple(rows), cells).tabulate()
     assert shown.columns == ("row", "verdict", *(column.name for column in table.columns))
     assert [line[0] for line in shown.rows if line[1:] != ("",) * len(line[1:])] == [row.name for row in rows]
-    for (_, name), cell in cells.items():
-        (column,) = (column for column in table.columns if column.name == name)
-        assert isinstance(cell, Measured)
-        if cell.low is not None and cell.high is not None:
-            assert 0 <= cell.low <= cell.high <= 1, column.metric
-        else:
-            assert cell.value > 0, column.metric  # a fact
+    columns = {column.name: column for column in table.columns}
+    for (row, name), cell in cells.items():
+        compared = columns[name].settings.get("compare")
+        if compared and isinstance(cell, NotRun):
+            assert cell.reason == NOT_COMPARED
+            assert (
+                next(each for each in rows if each.name == row).published[table.columns.index(columns[name])].value
+                is None
+            )
+            continue
+        assert isinstance(cell, Measured), f"{row}, {name}: {cell}"
+        if cell.low is None or cell.high is None:
+            assert cell.value > 0, columns[name].metric  # a fact
+            continue
+        assert cell.low <= cell.value <= cell.high
+        if table.kind == "retrieval":
+            assert cell.low >= 0 and cell.high <= 1, columns[name].metric
+
+
+@pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
+@pytest.mark.parametrize("table", COUNTED, ids=[table.name for table in COUNTED])
+def test_a_table_of_sizes_counts_networks_without_weights(table: PaperTable, tmp_path: Path) -> None:
+    rows = table.rows[:ROWS]
+    cells = measure(table, rows, SameProcess(tmp_path / "run"))
+    check_shape(table, rows, cells)
+    for row in rows:
+        for column, printed in zip(table.columns, row.published, strict=True):
+            if (
+                column.metric in ("params", "dim")
+                and table.name not in TOWERS
+                and printed.value is not None
+                and not printed.doubt
+            ):
+                cell = cells[row.name, column.name]
+                assert isinstance(cell, Measured) and cell.value == pytest.approx(printed.value, rel=CLOSE)
+
+
+def test_the_table_of_distances_has_all_its_figures(samples: Path, tmp_path: Path) -> None:
+    """Two cities of the sample, as one has fewer than 20 images."""
+    (table,) = (table for table in TABLES if table.kind == "distances")
+    overrides = ('data.cities=["london", "cph"]', "data.queries=2", "data.gallery=20")
+    check_shape(
+        table, table.rows, measure(table, table.rows, SameProcess(tmp_path, DataFolders(samples), overrides=overrides))
+    )
+    assert len((tmp_path / "images.txt").read_text().splitlines()) == 22
+
+
+def test_a_statement_states_why_nothing_is_measured(tmp_path: Path) -> None:
+    names = [table.name for table in TABLES if table.kind == "statement"]
+    ran = run("reproduce", *names, "--out", tmp_path, "--json", tmp_path / "all.json")
+    assert ran.code == 0, ran.err
+    found = json.loads((tmp_path / "all.json").read_text())["tables"]
+    assert [table["name"] for table in found] == names
+    assert all(table["notes"] for table in found)
 
 
 def is_local(table: PaperTable) -> bool:
     recipes = [experiment.recipe for experiment in list_experiments(table, table.rows)]
-    return all(branch.encoder.name in LOCAL for recipe in recipes if recipe for branch in recipe.branches)
+    names = [branch.encoder.name for recipe in recipes if recipe for branch in recipe.branches]
+    return bool(names) and all(name in LOCAL for name in names)
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +257,15 @@ def test_a_dry_run_shows_the_experiments(failing: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert "1 of 5: first, mAP and 1 more cells" in ran.out
     assert '"index": "hnsw"' in ran.out
+
+
+def test_a_page_shows_the_settings_that_the_user_changed(failing: Path, tmp_path: Path) -> None:
+    table = failing / "paper" / "table_1.toml"
+    words = ["reproduce", table, "--data", failing / "absent", "--out", tmp_path, "--set", "index=hnsw"]
+    assert run(*words, "--rows", "not public", "--json", tmp_path / "all.json").code == 0
+    (found,) = json.loads((tmp_path / "all.json").read_text())["tables"]
+    assert found["overrides"] == ["index=hnsw"]
+    assert "Measured with --set index=hnsw" in (tmp_path / "paper_table_1.md").read_text()
 
 
 def test_tables_are_listed_with_what_they_need() -> None:

@@ -95,4 +95,4 @@ def _measure(table: "PaperTable", run: "Run") -> "Reproduction":
     for each in table.rows:
         for part in table.measured:
             cells.setdefault((each.name, part.name), NotRun(each.skip or reason))
-    return Reproduction(table, table.rows, cells, load_table(table.like) if table.like else None)
+    return Reproduction(table, table.rows, cells, load_table(table.like) if table.like else None, run.overrides)

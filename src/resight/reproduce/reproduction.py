@@ -31,6 +31,7 @@ class Reproduction:
     rows: tuple[PaperRow, ...]
     cells: Cells
     like: PaperTable | None = None
+    overrides: tuple[str, ...] = ()  # of the user (--set), which the published table does not have
 
     @cached_property
     def verdicts(self) -> Mapping[str, Verdict]:
@@ -94,6 +95,7 @@ class Reproduction:
                 for column in self.table.columns
             ],
             "rows": [self._row_to_dict(row) for row in self.rows],
+            "overrides": list(self.overrides),
             "notes": list(self._list_notes(wide=True)),
         }
 
@@ -107,6 +109,7 @@ class Reproduction:
 
     def _list_notes(self, wide: bool) -> list[str]:
         notes = [f"Source: {self.table.source}", *self.table.notes]
+        notes += [f"Measured with --set {' --set '.join(self.overrides)}"] if self.overrides else []
         if self.verdicts:
             legend = "ours ±: half our 95 % interval" if wide else "ours ± half our 95 % interval (the paper's)"
             if self.like:

@@ -169,7 +169,10 @@ def _find(branches: tuple[Branch, ...], descriptors: tuple[str, ...]) -> int | N
 def _choose_shortlist(collection: Collection) -> int:
     """As many as the recipe's `late` reranker orders, if it has one."""
     late = [choice for choice in collection.recipe.rerankers if choice.name == "late"]
-    return int(late[0].settings.get("candidates", 100)) if late else USUAL_SHORTLIST
+    if not late:
+        return USUAL_SHORTLIST
+    share = late[0].settings.get("share", 0)
+    return max(round(share * len(collection)), 1) if share else int(late[0].settings.get("candidates", 100))
 
 
 def _format(spaces: Mapping[str, Any]) -> str:

@@ -94,7 +94,8 @@ def count_candidates(steps: tuple[str, ...], images: int) -> list[int]:
 def limit_candidates(recipe: Recipe, pipeline: Pipeline, position: int, count: int) -> SearchVariant:
     """The same search with `count` candidates for the reranker at `position`."""
     choice = recipe.rerankers[position]
-    chosen = replace(choice, settings={**choice.settings, "candidates": count})
+    settings = {key: value for key, value in choice.settings.items() if key != "share"}
+    chosen = replace(choice, settings={**settings, "candidates": count})
     reranker = rerankers.build(chosen.name, **chosen.settings)
     before, after = slice(0, position), slice(position + 1, None)
     return SearchVariant(

@@ -25,6 +25,7 @@ compare = "share" value(row) / value(against).
     compare   of a column: difference or share
 """
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -241,15 +242,9 @@ def _share(run: Run, table: PaperTable, source: PaperTable) -> Run:
     """Where answers about the models are kept: with the table that has them."""
     if source.name == table.name:
         return run
-    folder = run.folder.with_name(source.name.rpartition("/")[2])
-    return Run(
-        folder,
-        run.data,
-        overrides=run.overrides,
-        cache_folder=run.cache_folder,
-        cache_bytes=run.cache_bytes,
-        report=run.report,
-    )
+    shared = copy.copy(run)
+    shared.folder = run.folder.with_name(source.name.rpartition("/")[2])
+    return shared
 
 
 def _expect(name: Any, known: Sequence[str], problem: str) -> None:

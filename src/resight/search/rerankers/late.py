@@ -32,10 +32,13 @@ from resight.search.locate_boxes import require_boxes, require_token_branch, spl
 from resight.search.rescoring import check_blend, choose_temperature, find_scores, rescore
 from resight.types import Box, Choice, Descriptors, Query, Ranking
 
+MOST = 1_000_000  # candidates
+
 
 @dataclass(frozen=True)
 class Config:
     candidates: int = 100  # first images of the ranking to score again
+    share: float = 0.0  # instead, this share of the images, 0 to 1; the shortlist then holds all of them
     kind: Literal["fp32", "fp16", "int8", "pq"] = "int8"  # how the index codes tokens; pq: product quantisation
     m: int = 0  # pq: parts per token; 0: a quarter of the dimensions
     bits: Literal[4, 8] = 4  # pq: bits per part
@@ -46,7 +49,8 @@ class Config:
     branch: int | None = None  # number of the branch to compare, from 0; None: the first with tokens
 
     def __post_init__(self) -> None:
-        check_range("candidates", self.candidates, 0, 1_000_000)
+        check_range("candidates", self.candidates, 0, MOST)
+        check_range("share", self.share, 0, 1)
         check_range("branch", self.branch or 0, 0, 1000)
         check_blend(self.balance, self.temperature, self.gamma)
         kept = [name for name in ("kind", "m", "bits") if getattr(self, name) != getattr(Config, name)]
@@ -70,14 +74,15 @@ def build(config: Config) -> "Late":
 
 class Late:
     def __init__(self, config: Config, index: Choice) -> None:
-        self.candidates = config.candidates
+        self.candidates = MOST if config.share else config.candidates
         self.signals: tuple[str, ...] = ("late",)
         self.own_index = index if config.within == "image" else None
         self._config = config
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
         branch = self._choose_branch(query)
-        looked_at = ranking.ids[: self.candidates]
+        share = self._config.share
+        looked_at = ranking.ids[: round(share * len(ranking.ids)) if share else self.candidates]
         if not looked_at:
             return ranking
         if self.own_index is None:

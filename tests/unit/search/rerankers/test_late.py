@@ -82,6 +82,16 @@ def test_what_was_not_looked_at_stays_below_and_has_no_signal():
     assert "late" not in found.signals["d"]
 
 
+def test_a_share_of_the_ranking_are_the_candidates():
+    half = rerankers.build("late", share=0.5)
+    assert half.candidates > 4  # the shortlist holds every image
+    found = half.rerank(QUERY, RANKING, IndexedShelf())
+    assert found.ids == rerankers.build("late", candidates=2).rerank(QUERY, RANKING, IndexedShelf()).ids
+    assert set(found.signals) == {"a", "b"}
+    with pytest.raises(RecipeError, match="share"):
+        rerankers.build("late", share=1.5)
+
+
 def test_an_image_that_is_gone_from_the_index_stays_below():
     found = rerankers.build("late").rerank(QUERY, replace(RANKING, ids=("gone", "a", "b", "c")), IndexedShelf())
     assert found.ids == ("b", "c", "a", "gone")
