@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from resight.collection.crater_positions import CraterPositions, gather_craters
 from resight.geodesy import find_number
 from resight.search.filters import Circle, Filter, make_column, make_position_column
 from resight.search.position import gather_positions
@@ -63,6 +64,11 @@ class AttributeTable:
     def positions(self) -> Positions:
         positions: Positions = self._once("positions", lambda: gather_positions(self._rows.items()))
         return positions
+
+    @property
+    def craters(self) -> CraterPositions:
+        craters: CraterPositions = self._once("craters", lambda: gather_craters(self._rows.items()))
+        return craters
 
     def summarise(self) -> tuple[AttributeSummary, ...]:
         """At most NAMES attributes, those that most images have, each with its VALUES most common values."""

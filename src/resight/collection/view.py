@@ -23,6 +23,7 @@ from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking, R
 
 if TYPE_CHECKING:
     from resight.collection.attributes import AttributeSummary, AttributeTable
+    from resight.collection.crater_positions import CraterPositions
 
 
 class View:
@@ -167,6 +168,14 @@ class View:
             The positions of the images that have `lat` and `lon`.
         """
         return self._read_attributes().positions
+
+    def craters(self) -> "CraterPositions":
+        """Read which craters the images show, and where on their globe these lie.
+
+        Returns:
+            The craters of the images that have `crater_lat`, `crater_lon` and `diameter_km`.
+        """
+        return self._read_attributes().craters
 
     def descriptors(self, branch: int, ids: Sequence[str] | None = None) -> Iterator[Descriptors]:
         """The stored rows of one branch, a few images at a time."""

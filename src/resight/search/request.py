@@ -77,6 +77,11 @@ def parse_near(text: str | None, name: str) -> Near | None:
     return lat, lon, metres
 
 
+def parse_bounds(text: str | None, name: str) -> tuple[float, ...]:
+    """The edges of a map that an option called `name` holds, as "west,south,east,north"; () where the user gave none."""
+    return () if text is None else _parse_numbers(text, 4, name, InputError, "-180,-90,180,90")
+
+
 def _parse_numbers(text: str, count: int, name: str, error: type[InputError], example: str) -> tuple[float, ...]:
     try:
         numbers = tuple(float(part) for part in text.split(","))

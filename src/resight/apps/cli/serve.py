@@ -6,7 +6,7 @@ import sys
 import webbrowser
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from resight.apps import terminal
 from resight.apps.cli.search import report_local_indexes
 from resight.errors import InputError, ResightError
 from resight.files.remote import is_remote
+
+if TYPE_CHECKING:
+    from resight.data.maps.overview import Overview
 
 RATE_LIMIT = 20.0  # requests per second and client, beyond loopback
 MEGABYTE = 2**20
@@ -62,6 +65,12 @@ def serve(
     reports: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Evaluation reports (.html) to show.")] = None,
     training: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Training runs whose curves to show.")] = None,
     review: Annotated[list[Path] | None, typer.Option(metavar="FOLDER", help="A review of pairs to show.")] = None,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="Map of the globe to show below its craters.")
+    ] = None,
+    map_bounds: Annotated[
+        str | None, typer.Option(metavar="W,S,E,N", help="Its edges in degrees. [GeoTIFF: its own, else the globe]")
+    ] = None,
     show_paths: Annotated[bool, typer.Option("--show-paths", help="Show file paths to remote clients too.")] = False,
     log: Annotated[Log, typer.Option(help="One line per request, on stderr.")] = Log.text,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -92,6 +101,7 @@ def serve(
     AuditLog(audit_log).check()
     check_folders([*(folder for folder in (reports, training) if folder), *(review or [])])
     check_engine(engine, processes)
+    mosaic = read_mosaic(map_file, map_bounds)
     for path in check_collections(collections):
         report_local_indexes(metadata.read(path).recipe, engine)
     with listen(host, port) as listener:
@@ -122,6 +132,8 @@ def serve(
             reports=reports,
             training=training,
             reviews=tuple(review or ()),
+            mosaic=mosaic and mosaic.file,
+            mosaic_bounds=(mosaic.west, mosaic.south, mosaic.east, mosaic.north) if mosaic else (),
             cors=tuple(cors or ()),
             log=log.value,
         )
@@ -208,6 +220,17 @@ def check_collections(paths: list[Path]) -> list[Path]:
         else:
             good.append(path)
     return good
+
+
+def read_mosaic(path: Path | None, bounds: str | None) -> "Overview | None":
+    """The reduced map of the globe; None where the user named none."""
+    from resight.data.maps.overview import read_overview
+    from resight.search.request import parse_bounds
+
+    edges = parse_bounds(bounds, "--map-bounds")
+    if path is None and edges:
+        raise InputError("--map-bounds without a map", expected="--map FILE", actual="no --map", fix="name the map")
+    return None if path is None else read_overview(path, edges)
 
 
 def check_folders(folders: list[Path]) -> None:

@@ -18,6 +18,7 @@ from resight.apps.service.routes import (
     health,
     images,
     images_write,
+    mosaic,
     page,
     quarantine,
     reports,
@@ -29,7 +30,10 @@ from resight.apps.service.routes import (
 from resight.apps.service.settings import ServiceSettings
 from resight.apps.service.state import Service
 
-ROUTES = (health, collections, images, search, images_write, quarantine, session, reports, trainings, reviews, page)
+ROUTES = (
+    *(health, collections, mosaic, images, search, images_write, quarantine, session),
+    *(reports, trainings, reviews, page),
+)
 UPLOADS = 32  # form requests at once, in addition to searches
 DESCRIPTION = "Find the same object in other images, see where it is, and how sure the answer is."
 

@@ -52,6 +52,7 @@ class CollectionInfo(BaseModel):
     recipe: str
     encoders: list[str]
     positions: bool
+    craters: Annotated[bool, Field(description="Images show craters whose position on their globe is known.")]
     reads: list[str]
     writable: bool
 
@@ -81,6 +82,29 @@ class PositionList(BaseModel):
     headings: list[float | None]
     total: int
     cut: bool
+
+
+class Mosaic(BaseModel):
+    """The edges, in degrees, of the picture at /api/mosaic."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+
+class CraterList(BaseModel):
+    """One entry per crater, the largest first."""
+
+    images: Annotated[list[list[str]], Field(description="The ids of each crater's images.")]
+    labels: list[str]
+    lats: list[float]
+    lons: list[float]
+    diameters_km: list[float]
+    radius_km: Annotated[float, Field(description="Radius of the globe.")]
+    total: int
+    cut: bool
+    mosaic: Mosaic | None
 
 
 class Record(BaseModel):

@@ -6,7 +6,7 @@ The JSON is ASCII without NaN or infinity, so that every reader accepts it.
 import base64
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 
 from resight.collection.answer import Answer
 from resight.collection.attributes import AttributeSummary
+from resight.collection.crater_positions import CraterPositions
 from resight.explain.draw import choose_pairs
 from resight.files.remote import to_url
 from resight.store import ImageRecord
@@ -120,6 +121,21 @@ def serialize_positions(positions: Positions, limit: int) -> JsonObject:
         "headings": headings,
         "total": len(positions),
         "cut": len(positions) > limit,
+    }
+
+
+def serialize_craters(craters: CraterPositions, limit: int, edges: Sequence[float]) -> JsonObject:
+    """`edges` of the mosaic: west, south, east, north; none without a mosaic."""
+    return {
+        "images": craters.images[:limit],
+        "labels": craters.labels[:limit],
+        "lats": craters.lats[:limit].tolist(),
+        "lons": craters.lons[:limit].tolist(),
+        "diameters_km": craters.diameters_km[:limit].tolist(),
+        "radius_km": craters.radius_km,
+        "total": len(craters),
+        "cut": len(craters) > limit,
+        "mosaic": dict(zip(("west", "south", "east", "north"), edges, strict=True)) if edges else None,
     }
 
 

@@ -15,7 +15,7 @@ VARIABLE = "RESIGHT_SERVICE"
 SECRETS = (VARIABLE, api_keys.VARIABLE)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MEGABYTE = 2**20
-PATHS = ("reports", "training", "tls_cert", "tls_key", "audit_log")
+PATHS = ("reports", "training", "mosaic", "tls_cert", "tls_key", "audit_log")
 
 
 def count_cores() -> int:
@@ -51,6 +51,8 @@ class ServiceSettings:
     reports: Path | None = None
     training: Path | None = None
     reviews: tuple[Path, ...] = ()
+    mosaic: Path | None = None  # reduced picture of the globe's map
+    mosaic_bounds: tuple[float, ...] = ()  # west, south, east, north in degrees
     cors: tuple[str, ...] = ()
     log: str = "none"  # text | json | none
     secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)  # signs session cookies
@@ -81,7 +83,7 @@ def write_settings(settings: ServiceSettings) -> str:
 
 def read_settings(text: str) -> ServiceSettings:
     values: dict[str, Any] = json.loads(text)
-    lists = {name: tuple(values[name]) for name in ("allow_hosts", "cors", "trusted_proxies")}
+    lists = {name: tuple(values[name]) for name in ("allow_hosts", "cors", "mosaic_bounds", "trusted_proxies")}
     paths = {name: Path(values[name]) if values[name] else None for name in PATHS}
     return ServiceSettings(
         **{

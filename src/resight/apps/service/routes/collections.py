@@ -6,11 +6,12 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 
 from resight.apps.service import schemas
-from resight.apps.service.serializers import AsciiJSONResponse, JsonObject, serialize_positions, serialize_summary
+from resight.apps.service.serializers import AsciiJSONResponse, JsonObject, serialize_craters, serialize_positions, serialize_summary
 from resight.apps.service.state import Service
 from resight.data.image_files import SUFFIXES
 
 MAX_POSITIONS = 20_000
+MAX_CRATERS = 30_000
 Name = Annotated[str | None, Query(max_length=500, description="A collection by name; by default the first.")]
 
 
@@ -38,6 +39,15 @@ def router(service: Service) -> APIRouter:
         _, chosen = service.find_collection(collection)
         return AsciiJSONResponse(await run_sync(lambda: serialize_positions(chosen.view().positions(), MAX_POSITIONS)))
 
+    @routes.get("/craters", response_model=schemas.CraterList)
+    async def list_craters(collection: Name = None) -> AsciiJSONResponse:
+        """Where craters lie on their globe: at most 30,000, the largest; `cut` is true when there are more."""
+        _, chosen = service.find_collection(collection)
+        edges = service.settings.mosaic_bounds
+        return AsciiJSONResponse(
+            await run_sync(lambda: serialize_craters(chosen.view().craters(), MAX_CRATERS, edges))
+        )
+
     return routes
 
 
@@ -50,6 +60,7 @@ def _serialize_collection(name: str, service: Service, writable: bool) -> JsonOb
         "recipe": collection.recipe.name,
         "encoders": list(dict.fromkeys(branch.encoder.name for branch in collection.recipe.branches)),
         "positions": len(view.positions()) > 0,
+        "craters": len(view.craters()) > 0,
         "reads": sorted(SUFFIXES),
         "writable": writable,
     }

@@ -84,3 +84,7 @@ export function formatValue(value) {
 export function formatMetres(metres) {
   return metres >= 1000 ? `${Number((metres / 1000).toPrecision(3))} km` : `${Number(metres.toPrecision(3))} m`;
 }
+
+export function formatKilometres(kilometres) {
+  return formatMetres(kilometres * 1000);
+}

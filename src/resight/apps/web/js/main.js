@@ -86,7 +86,7 @@ function showCollection() {
   const here = session.collection();
   const { collections, reports, trainings, reviews } = session.known();
   const has = {
-    positions: Boolean(here?.positions),
+    positions: Boolean(here?.positions || here?.craters),
     reports: reports > 0,
     trainings: trainings > 0,
     reviews: reviews > 0,

@@ -1,8 +1,9 @@
 // Where the images were taken: all of them as dots, answers with their numbers, the estimate with its circle.
 
 import { get } from "./api.js";
-import { breakable, button, field, h, icon, iconButton, put } from "./dom.js";
+import { breakable, button, field, h, icon, put } from "./dom.js";
 import { drawMap } from "./map_canvas.js";
+import { frameMap } from "./map_frame.js";
 import { empty, note } from "./notifications.js";
 import { fileOf, picture } from "./thumbnails.js";
 import { linkTo, readRequest, remembered } from "./search_request.js";
@@ -15,6 +16,9 @@ const LISTED = 24;
 
 export async function show(root, route) {
   put(root, h("h1", {}, "Map"), h("div", { class: "skeleton map-skeleton" }));
+  if (collection()?.craters) {
+    return (await import("./crater_map.js")).showCraters(root);
+  }
   const positions = await get("/api/collections/positions", { collection: collectionName() });
   if (!positions.ids.length) {
     put(
@@ -58,23 +62,7 @@ export async function show(root, route) {
       h("div", { class: "row" }, choose),
     ),
     area.element,
-    h(
-      "div",
-      { class: "map-frame" },
-      h(
-        "div",
-        { class: "map-view" },
-        map.element,
-        h(
-          "div",
-          { class: "map-zoom" },
-          iconButton("plus", "Zoom in", () => map.zoomBy(2)),
-          iconButton("minus", "Zoom out", () => map.zoomBy(0.5)),
-          iconButton("fit", "Show all", () => map.fit()),
-        ),
-      ),
-      aside,
-    ),
+    frameMap(map.element, aside, map),
   );
   setChoosing(route.params.get("choose") === "near");
   map.fit();

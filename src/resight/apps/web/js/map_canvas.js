@@ -1,32 +1,37 @@
-// A map without tiles: positions on a plane that touches the Earth in their middle, drawn on a canvas.
+// A map without tiles, drawn on a canvas: dots on a plane that touches the Earth, or circles on a whole globe.
 //
-// Good to a few hundred kilometres, where a degree of longitude hardly changes its length; further out it still shows
-// what lies where. Everything is drawn from degrees, so the map moves without asking anybody.
+// Everything is drawn from degrees and from one picture of the globe, so the map moves without asking anybody.
 
 import { h } from "./dom.js";
-import { cross, label, line, niceStep, ring } from "./map_drawing.js";
+import { findCircle, paintCircles, paintMosaic } from "./map_circles.js";
+import { cross, label, line, niceStep, ring, written } from "./map_drawing.js";
+import { earthPlane } from "./map_projection.js";
 import { formatMetres } from "./format.js";
 
-const METRES_A_DEGREE = 111320;
 const NEAR = 14; // pixels within which a press means a dot
 const DEEPEST = 4e7; // pixels a degree: a few centimetres each
 const SURROUNDINGS = 1.15;
 
-export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
+const CALM = 150; // milliseconds after the last move before what lists the images in view is called
+
+// `globe`: { plane, radii (degrees, one per position), mosaic: { image, west, south, east, north } or null }, or null for
+// the Earth. pointed(place or null) is called when the pointer comes to another circle of the globe.
+export function drawMap({ positions, marks, estimate = null, viewed, picked, drawn, globe = null, pointed = () => {} }) {
   const canvas = h("canvas", {
     tabindex: "0",
     role: "img",
-    "aria-label": "Map of positions. Arrow keys move it, plus and minus zoom. The images in view are listed beside it.",
+    "aria-label": `Map of ${globe ? "craters" : "positions"}. Arrow keys move it, plus and minus zoom. The ${globe ? "craters" : "images"} in view are listed beside it.`,
   });
-  const element = h("div", { class: "map-canvas" }, canvas);
-  const home = middleOf(positions);
-  const squeeze = Math.max(0.05, Math.cos((home[0] * Math.PI) / 180));
-  const points = positions.lats.map((lat, k) => [turned(positions.lons[k] - home[1]) * squeeze, home[0] - lat]); // degrees right and down of the middle
+  const element = h("div", { class: globe?.mosaic ? "map-canvas pictured" : "map-canvas" }, canvas);
+  const flat = globe?.plane ?? earthPlane(positions);
+  const points = positions.lats.map((lat, k) => flat.forward(lat, positions.lons[k]));
   let scale = 1; // pixels a degree
   let centre = [0, 0];
   let circle = null;
   let choosing = false;
   let frame = 0;
+  let calm = 0; // timer
+  let highlighted = null;
   const stops = [listen(), watchColours(redraw)];
   const observer = new ResizeObserver(redraw);
   observer.observe(element);
@@ -34,7 +39,7 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
     element,
     fit,
     zoomBy: (factor) => zoomAt(centre, factor),
-    middle: () => degrees(centre),
+    middle: () => flat.back(centre),
     setCircle: (next) => {
       circle = next;
       redraw();
@@ -43,16 +48,22 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
       choosing = on;
       canvas.classList.toggle("choosing", on);
     },
+    highlight,
+    highlighted: () => highlighted,
+    centreOn: (place) => {
+      centre = points[place];
+      redraw();
+    },
     close: () => {
+      clearTimeout(calm);
       observer.disconnect();
       stops.forEach((stop) => stop());
     },
   };
 
   function fit() {
-    const chosen = marks.some((mark) => mark.likely)
-      ? marks.filter((mark) => mark.likely).map((mark) => points[mark.place])
-      : points;
+    const found = globe ? marks : marks.filter((mark) => mark.likely);
+    const chosen = found.length ? found.map((mark) => points[mark.place]) : points;
     const [xs, ys] = [0, 1].map((axis) => chosen.map((point) => point[axis]));
     const [x0, x1, y0, y1] = [
       xs.reduce((a, b) => Math.min(a, b)),
@@ -60,7 +71,8 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
       ys.reduce((a, b) => Math.min(a, b)),
       ys.reduce((a, b) => Math.max(a, b)),
     ];
-    const least = 100 / METRES_A_DEGREE; // one place alone is shown with its street around it
+    const widest = found.reduce((most, mark) => Math.max(most, globe?.radii[mark.place] ?? 0), 0);
+    const least = Math.max(100 / flat.metres, 8 * widest); // one place alone is shown with its surroundings
     centre = [(x0 + x1) / 2, (y0 + y1) / 2];
     scale =
       Math.min(canvas.clientWidth / Math.max(x1 - x0, least), canvas.clientHeight / Math.max(y1 - y0, least)) /
@@ -68,12 +80,18 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
     redraw();
   }
 
+  function highlight(place) {
+    if (place !== highlighted) {
+      highlighted = place;
+      redraw();
+    }
+  }
+
   function redraw() {
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => {
-      paint();
-      viewed(inView());
-    });
+    frame = requestAnimationFrame(paint);
+    clearTimeout(calm);
+    calm = setTimeout(() => viewed(inView()), CALM);
   }
 
   function paint() {
@@ -81,18 +99,30 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
     if (!width || !height) {
       return;
     }
-    Object.assign(canvas, { width: width * dense, height: height * dense });
+    const size = { width: Math.round(width * dense), height: Math.round(height * dense) };
+    if (canvas.width !== size.width || canvas.height !== size.height) {
+      Object.assign(canvas, size);
+    }
     const pen = canvas.getContext("2d");
     const style = getComputedStyle(canvas);
     const colour = (name) => style.getPropertyValue(`--map-${name}`);
-    pen.scale(dense, dense);
+    pen.setTransform(dense, 0, 0, dense, 0, 0);
+    pen.clearRect(0, 0, width, height);
     pen.font = `12px ${style.fontFamily}`;
+    if (globe) {
+      paintMosaic(pen, globe, { screen, scale, width, height });
+    }
     grid(pen, width, height, colour);
+    if (globe) {
+      paintCircles(pen, globe, { positions, points, marks, highlighted, screen, scale, width, height, colour });
+      bar(pen, width, height, colour);
+      return;
+    }
     if (estimate) {
-      ring(pen, onPlane(estimate.lat, estimate.lon), (estimate.metres / METRES_A_DEGREE) * scale, colour("accent"), []);
+      ring(pen, onPlane(estimate.lat, estimate.lon), (estimate.metres / flat.metres) * scale, colour("accent"), []);
     }
     if (circle) {
-      ring(pen, onPlane(circle[0], circle[1]), (circle[2] / METRES_A_DEGREE) * scale, colour("ink"), [6, 5]);
+      ring(pen, onPlane(circle[0], circle[1]), (circle[2] / flat.metres) * scale, colour("ink"), [6, 5]);
     }
     dots(pen, width, height, colour);
     if (estimate) {
@@ -107,22 +137,33 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
   function grid(pen, width, height, colour) {
     const step = niceStep(110 / scale);
     const decimals = Math.max(0, Math.ceil(-Math.log10(step)));
-    const [top, left] = degrees([centre[0] - width / 2 / scale, centre[1] - height / 2 / scale]);
-    const [bottom, right] = degrees([centre[0] + width / 2 / scale, centre[1] + height / 2 / scale]);
-    pen.strokeStyle = colour("line");
+    let [top, left] = flat.back([centre[0] - width / 2 / scale, centre[1] - height / 2 / scale]);
+    let [bottom, right] = flat.back([centre[0] + width / 2 / scale, centre[1] + height / 2 / scale]);
+    if (flat.edges) {
+      [top, bottom] = [Math.min(top, 90.001), Math.max(bottom, -90)];
+      [left, right] = [Math.max(left, flat.edges[0]), Math.min(right, flat.edges[1] + 0.001)];
+    }
+    const column = (lon) => width / 2 + (flat.across(lon) - centre[0]) * scale;
+    const row = (lat) => screen(flat.forward(lat, 0))[1];
+    const [x0, x1, y0, y1] = flat.edges ? [column(left), column(right), row(top), row(bottom)] : [0, width, 0, height];
+    pen.strokeStyle = colour(globe?.mosaic ? "line-on-picture" : "line");
     pen.fillStyle = colour("quiet");
     pen.lineWidth = 1;
+    const texts = [];
     for (let lat = Math.ceil(bottom / step) * step; lat < top; lat += step) {
-      const [, y] = onPlane(lat, home[1]);
-      line(pen, 0, y, width, y);
+      const y = row(lat);
+      line(pen, x0, y, x1, y);
       if (y < height - 24) {
-        pen.fillText(`${lat.toFixed(decimals)}°`, 8, y - 5);
+        texts.push([flat.words(lat, "lat", decimals), Math.max(x0, 0) + 8, y - 5]);
       }
     }
     for (let lon = Math.ceil(left / step) * step; lon < right; lon += step) {
-      const x = width / 2 + ((lon - home[1]) * squeeze - centre[0]) * scale;
-      line(pen, x, 0, x, height);
-      pen.fillText(`${turned(lon).toFixed(decimals)}°`, x + 5, height - 8);
+      const x = column(lon);
+      line(pen, x, y0, x, y1);
+      texts.push([flat.words(lon, "lon", decimals), x + 5, Math.min(y1, height) - 8]);
+    }
+    for (const [words, x, y] of texts) {
+      written(pen, words, x, y, globe?.mosaic ? colour("surface") : null);
     }
   }
 
@@ -157,14 +198,20 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
   }
 
   function bar(pen, width, height, colour) {
-    const metres = niceStep((120 / scale) * METRES_A_DEGREE);
-    const length = (metres / METRES_A_DEGREE) * scale;
+    const metres = niceStep((120 / scale) * flat.metres);
+    const length = (metres / flat.metres) * scale;
+    const ground = globe?.mosaic ? colour("surface") : null;
     pen.strokeStyle = colour("ink");
     pen.fillStyle = colour("ink");
+    if (ground) {
+      Object.assign(pen, { lineWidth: 6, strokeStyle: ground });
+      line(pen, width - 20 - length, height - 30, width - 16, height - 30);
+      pen.strokeStyle = colour("ink");
+    }
     pen.lineWidth = 2;
     line(pen, width - 18 - length, height - 30, width - 18, height - 30);
     pen.textAlign = "right";
-    pen.fillText(formatMetres(metres), width - 18, height - 37);
+    written(pen, formatMetres(metres), width - 18, height - 37, ground);
     pen.textAlign = "left";
   }
 
@@ -195,18 +242,21 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
     });
     canvas.addEventListener("pointermove", (event) => {
       if (!from) {
+        if (globe && event.pointerType === "mouse") {
+          pointed(find(at(event)));
+        }
         return;
       }
       const [x, y] = at(event);
       const [dx, dy] = [x - from.at[0], y - from.at[1]];
       from.moved ||= Math.hypot(dx, dy) > 4;
       if (choosing && from.moved) {
-        drawn([...degrees(plane(from.at)), (Math.hypot(dx, dy) / scale) * METRES_A_DEGREE]);
+        drawn([...flat.back(plane(from.at)), (Math.hypot(dx, dy) / scale) * flat.metres]);
       } else if (from.moved) {
-        centre = [from.centre[0] - dx / scale, from.centre[1] - dy / scale];
-        redraw();
+        move([from.centre[0] - dx / scale, from.centre[1] - dy / scale]);
       }
     });
+    canvas.addEventListener("pointerleave", () => pointed(null));
     canvas.addEventListener("pointerup", () => {
       if (from && !from.moved) {
         pick(from.at);
@@ -215,13 +265,12 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
     });
     canvas.addEventListener("keydown", (event) => {
       const step = 60 / scale;
-      const move = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[
+      const by = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[
         event.key
       ];
-      if (move) {
+      if (by) {
         event.preventDefault();
-        centre = [centre[0] + move[0], centre[1] + move[1]];
-        redraw();
+        move([centre[0] + by[0], centre[1] + by[1]]);
       }
       if (event.key === "+" || event.key === "=") {
         zoomAt(centre, 1.5);
@@ -233,22 +282,35 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
     return () => cancelAnimationFrame(frame);
   }
 
-  function pick([x, y]) {
+  function pick(at) {
+    const place = find(at);
+    if (place !== null) {
+      picked(place);
+    }
+  }
+
+  function find([x, y]) {
+    if (globe) {
+      return findCircle(globe, { positions, points, screen, scale }, [x, y]);
+    }
     const distances = points.map((point) => {
       const [px, py] = screen(point);
       return Math.hypot(px - x, py - y);
     });
     const nearest = distances.reduce((best, distance, k) => (distance < distances[best] ? k : best), 0);
-    if (distances[nearest] <= NEAR) {
-      picked(nearest);
-    }
+    return distances[nearest] <= NEAR ? nearest : null;
+  }
+
+  function move([x, y]) {
+    centre = flat.edges ? [Math.min(Math.max(x, -180), 180), Math.min(Math.max(y, -90), 90)] : [x, y];
+    redraw();
   }
 
   function zoomAt(fixed, factor) {
     const next = Math.min(Math.max(scale * factor, 1), DEEPEST);
-    centre = [0, 1].map((axis) => fixed[axis] + ((centre[axis] - fixed[axis]) * scale) / next);
+    const moved = [0, 1].map((axis) => fixed[axis] + ((centre[axis] - fixed[axis]) * scale) / next);
     scale = next;
-    redraw();
+    move(moved);
   }
 
   function screen([x, y]) {
@@ -260,26 +322,8 @@ export function drawMap({ positions, marks, estimate, viewed, picked, drawn }) {
   }
 
   function onPlane(lat, lon) {
-    return screen([turned(lon - home[1]) * squeeze, home[0] - lat]);
+    return screen(flat.forward(lat, lon));
   }
-
-  function degrees([x, y]) {
-    return [home[0] - y, home[1] + x / squeeze];
-  }
-}
-
-function middleOf({ lats, lons }) {
-  const turn = Math.PI / 180;
-  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const lon =
-    Math.atan2(mean(lons.map((value) => Math.sin(value * turn))), mean(lons.map((value) => Math.cos(value * turn)))) /
-    turn;
-  return [mean(lats), lon];
-}
-
-// To -180..180, so that both sides of the date line are neighbours.
-function turned(lon) {
-  return ((((lon + 180) % 360) + 360) % 360) - 180;
 }
 
 function watchColours(redraw) {

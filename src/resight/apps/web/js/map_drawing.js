@@ -13,6 +13,15 @@ export function line(pen, x0, y0, x1, y1) {
   pen.stroke();
 }
 
+// Text; `halo` is the colour around it, where it stands on a picture.
+export function written(pen, words, x, y, halo = null) {
+  if (halo) {
+    Object.assign(pen, { lineWidth: 4, lineJoin: "round", strokeStyle: halo });
+    pen.strokeText(words, x, y);
+  }
+  pen.fillText(words, x, y);
+}
+
 export function ring(pen, [x, y], radius, colour, dash) {
   pen.beginPath();
   pen.arc(x, y, radius, 0, 7);

@@ -2,6 +2,7 @@
 
 import { breakable, button, facts, h, icon, put } from "./dom.js";
 import { empty } from "./notifications.js";
+import { collection } from "./session.js";
 import { fileOf, picture } from "./thumbnails.js";
 import { isTyping } from "./shortcuts.js";
 import { isLikely, formatChance, formatCount, formatName, formatOrigin, formatTime, formatVerdict } from "./format.js";
@@ -50,7 +51,7 @@ export function answerList({ explain, findSimilar }) {
     put(
       element,
       ...(verified
-        ? [positionLine(answer), ...groups(answer, likely, unlikely), about(answer)]
+        ? [positionLine(answer) ?? craterLine(answer), ...groups(answer, likely, unlikely), about(answer)]
         : [h("ol", { class: "cards" }, ...all)]),
     );
     glide(places);
@@ -178,6 +179,12 @@ function positionLine({ position }) {
   }
   const words = `Taken at ${position.lat.toFixed(5)}, ${position.lon.toFixed(5)}, within ${Math.round(position.metres)} m (${formatChance(position.probability)})`;
   return h("p", { class: "position-line" }, icon("place"), h("span", {}, words), h("a", { href: "#/map" }, "Map"));
+}
+
+function craterLine(answer) {
+  return collection()?.craters && answer.hits.length > 0
+    ? h("p", { class: "position-line" }, icon("place"), h("a", { href: "#/map" }, "Show the answers on the map"))
+    : null;
 }
 
 function about(answer) {

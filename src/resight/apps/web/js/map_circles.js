@@ -1,0 +1,109 @@
+// The craters of a globe: its picture, circles of their true size on the ground, and which circle lies under the pointer.
+//
+// In equal degrees a circle is an ellipse: 1 / cos(latitude) wider than high.
+
+import { label, written } from "./map_drawing.js";
+
+const LEAST = 3; // pixels of a radius
+const REACH = 6; // pixels beside a circle that still mean it
+const POLE = 0.05; // least cosine of a latitude
+const ELLIPSE = 6; // pixels of a radius from which an ellipse is told from a circle
+
+// The part of the globe's picture that is in view; it repeats every 360 degrees, within the edges of the map.
+export function paintMosaic(pen, { plane, mosaic }, { screen, scale, width, height }) {
+  const [left, top] = screen([-180, -90]);
+  const [right, bottom] = screen([180, 90]);
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, top, right - left, bottom - top);
+  pen.clip();
+  for (const turn of mosaic ? [-360, 0, 360] : []) {
+    const [x0, y0] = screen([plane.across(mosaic.west + turn), -mosaic.north]);
+    const [wide, high] = [(mosaic.east - mosaic.west) * scale, (mosaic.north - mosaic.south) * scale];
+    const [a, b] = [Math.max(x0, left, 0), Math.min(x0 + wide, right, width)];
+    const [c, d] = [Math.max(y0, top, 0), Math.min(y0 + high, bottom, height)];
+    if (a < b && c < d) {
+      const [across, down] = [mosaic.image.naturalWidth / wide, mosaic.image.naturalHeight / high];
+      const part = [(a - x0) * across, (c - y0) * down, (b - a) * across, (d - c) * down];
+      pen.drawImage(mosaic.image, ...part, a, c, b - a, d - c);
+    }
+  }
+  pen.restore();
+}
+
+// All circles in one path; answers, the query and the highlighted one over them.
+export function paintCircles(pen, globe, view) {
+  const { positions, points, marks, highlighted, screen, scale, width, height, colour } = view;
+  const path = new Path2D();
+  points.forEach((point, place) => {
+    const [x, y] = screen(point);
+    const [rx, ry] = radiiOf(globe, positions, place, scale);
+    if (x + rx >= 0 && y + ry >= 0 && x - rx <= width && y - ry <= height) {
+      trace(path, x, y, rx, ry);
+    }
+  });
+  stroke(pen, path, globe, colour("circle"), 1.25);
+  for (const mark of marks) {
+    stroke(pen, one(mark.place), globe, colour(mark.query ? "query" : "answer"), 3);
+  }
+  if (highlighted !== null) {
+    stroke(pen, one(highlighted), globe, colour("highlight"), 4);
+  }
+  for (const mark of marks.toReversed()) {
+    const [x, y] = screen(points[mark.place]);
+    const [rx, ry] = radiiOf(globe, positions, mark.place, scale);
+    label(pen, [x + rx * Math.SQRT1_2 + 8, y - ry * Math.SQRT1_2 - 8], mark, colour);
+  }
+  if (highlighted !== null) {
+    const [x, y] = screen(points[highlighted]);
+    const [, ry] = radiiOf(globe, positions, highlighted, scale);
+    pen.fillStyle = colour("ink");
+    pen.textAlign = "center";
+    written(pen, globe.words(highlighted), Math.min(Math.max(x, 90), width - 90), y + ry + 18, colour("surface"));
+    pen.textAlign = "left";
+  }
+
+  function one(place) {
+    const single = new Path2D();
+    trace(single, ...screen(points[place]), ...radiiOf(globe, positions, place, scale));
+    return single;
+  }
+}
+
+// The smallest circle that holds [x, y], or comes near to it; null without one.
+export function findCircle(globe, { positions, points, screen, scale }, [x, y]) {
+  let [best, least] = [null, Infinity];
+  points.forEach((point, place) => {
+    const [px, py] = screen(point);
+    const [rx, ry] = radiiOf(globe, positions, place, scale);
+    const inside = Math.hypot((px - x) / (rx + REACH), (py - y) / (ry + REACH)) <= 1;
+    if (inside && ry < least) {
+      [best, least] = [place, ry];
+    }
+  });
+  return best;
+}
+
+function radiiOf({ radii }, { lats }, place, scale) {
+  const high = radii[place] * scale;
+  const wide = high / Math.max(POLE, Math.cos((lats[place] * Math.PI) / 180));
+  return [Math.max(LEAST, wide), Math.max(LEAST, high)];
+}
+
+function trace(path, x, y, rx, ry) {
+  path.moveTo(x + rx, y);
+  if (rx < ELLIPSE) {
+    path.arc(x, y, rx, 0, 7);
+  } else {
+    path.ellipse(x, y, rx, ry, 0, 0, 7);
+  }
+}
+
+function stroke(pen, path, { mosaic }, colour, width) {
+  if (mosaic) {
+    Object.assign(pen, { strokeStyle: "rgb(0 0 0 / .55)", lineWidth: width + 2 });
+    pen.stroke(path);
+  }
+  Object.assign(pen, { strokeStyle: colour, lineWidth: width });
+  pen.stroke(path);
+}
