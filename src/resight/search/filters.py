@@ -29,6 +29,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 Near = tuple[float, float, float]  # latitude, longitude, metres
+ALIASES: Mapping[str, str] = {"diameter": "diameter_km"}  # name in a condition → the attribute, where it has no such name
 CONDITION = re.compile(r"\s*([^!<>=\s][^!<>=]*?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
@@ -39,9 +40,9 @@ class Condition:
     value: str
 
     def holds(self, attributes: Mapping[str, Attribute]) -> bool:
-        if self.name not in attributes:
+        actual, wanted = find_value(attributes, self.name), read_number(self.value)
+        if actual is None:
             return False
-        actual, wanted = attributes[self.name], read_number(self.value)
         if isinstance(actual, bool):
             return OPERATORS[self.sign](str(actual).lower(), self.value.lower())
         number = read_number(str(actual))
@@ -90,6 +91,12 @@ def parse(where: Sequence[str] = (), near: Near | None = None) -> tuple[Filter, 
             )
         filters.append(Circle(lat, lon, metres))
     return tuple(filters)
+
+
+def find_value(attributes: Mapping[str, Attribute], name: str) -> Attribute | None:
+    """The attribute that a condition names; None if the image has none."""
+    value = attributes.get(name)
+    return attributes.get(ALIASES[name]) if value is None and name in ALIASES else value
 
 
 def read_number(text: str) -> float | None:
@@ -141,7 +148,7 @@ class PositionColumn:
 
 
 def make_column(rows: Rows, name: str) -> Column:
-    held = [attributes.get(name) for attributes in rows]
+    held = [find_value(attributes, name) for attributes in rows]
     # By type too: True, 1 and 1.0 are equal, and are not the same value.
     kinds = {key: code for code, key in enumerate({(type(value), value): None for value in held if value is not None})}
     texts = np.empty(len(kinds), object)

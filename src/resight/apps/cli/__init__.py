@@ -31,7 +31,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "locate": ("locate", "locate"),
     "dedup": ("dedup", "dedup"),
     "match": ("match", "match"),
-    "lookalikes": ("dedup", "lookalikes"),
+    "lookalikes": ("lookalikes", "lookalikes"),
     "audit": ("audit", "audit"),
     "votes": ("audit", "votes"),
     "review": ("audit", "review"),

@@ -1,4 +1,4 @@
-"""`resight dedup` and `resight lookalikes`: the same or similar images of one or two collections."""
+"""`resight dedup`: duplicates within one collection or between two."""
 
 import shutil
 from collections.abc import Callable
@@ -242,34 +242,3 @@ def print_circles(out: Path, circles: "CircleReport") -> None:
     terminal.echo(f"of {report.images:,} craters, {how}")
     if report.pairs:
         terminal.echo(f"about {100 * report.false_alarm_rate:.3g} % of the pairs may be wrong")
-
-
-def lookalikes(
-    collection: Annotated[Path, typer.Argument(help="The collection.")],
-    image: Annotated[Path, typer.Argument(help="The image to compare with.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of answers.")] = 10,
-    diversity: Annotated[
-        float, typer.Option(min=0, max=1, help="0: the most similar; towards 1: more different from each other.")
-    ] = 0.3,
-    json: Json = False,
-) -> None:
-    """Find similar but different objects.
-
-    Lists the nearest images that do not show the very same object.
-    """
-    from resight.audit.lookalikes import find_lookalikes
-    from resight.collection import open_collection
-
-    found = find_lookalikes(open_collection(collection, must_exist=True), image, k, diversity=diversity)
-    if json:
-        return terminal.print_json({"query": image, "analogues": found})
-    if not found:
-        terminal.echo("nothing found: the collection is empty, or every near image shows the very same object")
-        return None
-    rows = [
-        [str(rank), one.id, f"{one.similarity:.3f}", "–" if one.probability is None else f"{one.probability:.1%}"]
-        for rank, one in enumerate(found, start=1)
-    ]
-    columns = ("", "image", "similarity", "same object")
-    terminal.print_table(f"similar to {image.name} in {collection}", columns, rows, (0, 2, 3))
-    return None

@@ -1,6 +1,6 @@
 import numpy as np
 
-from resight.audit.lookalikes import choose_diverse
+from resight.audit.likeness.by_vectors import choose_diverse
 
 # Two that are nearly the same, and a third that is less like the query.
 VECTORS = np.array([[1, 0], [0.995, 0.0999], [0, 1]], np.float32)

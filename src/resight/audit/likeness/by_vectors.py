@@ -1,54 +1,50 @@
-"""Find similar but different objects: nearest neighbours without those that show the same instance.
+"""Lookalikes by vectors: nearest neighbours in the stored rows, without those that show the same instance.
 
-Similarity is the cosine of the means of the stored rows. `diversity` trades it against likeness to earlier choices
-(maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
+Similarity is the cosine of the means of the stored rows of one branch. `diversity` trades it against likeness to earlier
+choices (maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
 
     next = argmax_x (1 - diversity) · sim(query, x) - diversity · max_chosen sim(x, chosen)
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from resight.audit.dedup.branches import choose_branches, pool, pool_rows
-from resight.collection import Collection
-from resight.collection.encode import read_query
+from resight.collection.view import View
 from resight.errors import RecipeError
-from resight.search.request import Image, SearchRequest
+from resight.search.filters import Filter
+from resight.search.request import SearchRequest
 from resight.store import ImageRecord
-from resight.types import FloatArray, Picture
+from resight.types import FloatArray, Picture, Recipe
 
 DEPTH = 100  # fewest neighbours to consider
-SAME = 0.5  # probability from which an image counts as the same instance
 
 
 @dataclass(frozen=True)
-class Lookalike:
+class Neighbour:
     id: str
-    path: Path
     similarity: float
     probability: float | None  # that it is the same instance after all
 
 
-def find_lookalikes(
-    collection: Collection, image: Image, k: int = 10, *, diversity: float = 0.3, same: float = SAME
-) -> list[Lookalike]:
+def find_by_vectors(
+    view: View, recipe: Recipe, picture: Picture, k: int, filters: tuple[Filter, ...], diversity: float, same: float
+) -> list[Neighbour]:
     """At most k, without the image itself and other images of the same instance."""
-    view, branch = collection.view(), _choose_branch(collection)
+    branch = _choose_branch(recipe)
     if not len(view):
         return []
-    picture = read_query(image, collection.query_side)
-    answer = view.ask(SearchRequest(picture, max(DEPTH, 5 * k)))
-    itself = {record.id for record in view.records([hit.id for hit in answer.hits]) if _is_it(record, picture)}
+    answer = view.ask(SearchRequest(picture, max(DEPTH, 5 * k), filters=filters))
+    itself = {record.id for record in view.records([hit.id for hit in answer.hits]) if is_same_file(record, picture)}
     others = [hit for hit in answer.hits if (hit.probability or 0.0) < same and hit.id not in itself]
     if not others:
         return []
     vectors = pool(view, branch, [hit.id for hit in others])
     similarity = vectors @ pool_rows(answer.query.descriptors[branch])[0]
     return [
-        Lookalike(others[row].id, others[row].path, float(similarity[row]), others[row].probability)
+        Neighbour(others[row].id, float(similarity[row]), others[row].probability)
         for row in choose_diverse(similarity, vectors, k, diversity)
     ]
 
@@ -66,20 +62,20 @@ def choose_diverse(similarity: FloatArray, vectors: FloatArray, k: int, diversit
     return chosen
 
 
-def _is_it(record: ImageRecord, picture: Picture) -> bool:
+def is_same_file(record: ImageRecord, picture: Picture) -> bool:
     """The same file or a copy of it; another region of the same picture is another object."""
     ours, theirs = picture.ref.box, record.ref.box
     one_part = ours is None or theirs is None or ours == theirs
     return one_part and (record.sha256 == picture.sha256 or record.path == picture.ref.path.resolve())
 
 
-def _choose_branch(collection: Collection) -> int:
-    dense = choose_branches(collection.recipe).dense
+def _choose_branch(recipe: Recipe) -> int:
+    dense = choose_branches(recipe).dense
     if not dense:
         raise RecipeError(
             "this collection has no vectors to compare images by",
             expected="a branch of vectors, such as aggregated, tokens, pooled or vlad",
-            actual=", ".join(branch.descriptor.name for branch in collection.recipe.branches),
+            actual=", ".join(branch.descriptor.name for branch in recipe.branches),
             fix="index the images with a preset such as sift_tokens or tokens",
         )
     return dense[0]
