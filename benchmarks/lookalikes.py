@@ -2,11 +2,12 @@
 
     RESIGHT_DATA=… python benchmarks/lookalikes.py FOLDER [--part test] [--smallest 60] [--pairs 100]
 
-Crops of three diameters are cut out of an optical mosaic (2.7 km per pixel at the equator), once per mosaic: the methods
-see these alone. Craters have 60 km and more, which is 22 map pixels, and lie whole on the map of heights (longitude 0 to
-180, latitude -60 to 60), which the methods never see. Test craters and tuning craters lie in other bands of longitude
-(crater_parts/split.py). What was chosen on tuning craters (rings, harmonics, block, their equal weights, 60 km) is not
-fitted to heights.
+Crops of three diameters are cut out of an optical mosaic (2.7 km per pixel at the equator), once per mosaic: the
+methods see these alone. Craters have 60 km and more, which is 22 map pixels, and lie whole on the map of heights
+(longitude 0 to 180, latitude -60 to 60), which the methods never see.
+
+Test craters and tuning craters lie in other bands of longitude (crater_parts/split.py). Rings, harmonics, block, equal
+weights and the least diameter were chosen on tuning craters by this measure; nothing is fitted to heights.
 
 The nearest neighbour of a crater is the first answer of `find_lookalikes` among the craters of the same part, none of
 which shares ground with the query: by the vectors of the preset sift_tokens (the method before), and by form. The
@@ -72,7 +73,9 @@ def main() -> None:
     generator = np.random.default_rng(SEED)
     chosen = np.sort(generator.permutation(len(craters))[: given.pairs])
     chance = np.abs(standard[:, None] - standard[None]).mean()
-    print(f"{len(craters)} {given.part} craters of {given.smallest:g} km and more; two at random differ by {chance:.3f}")
+    print(
+        f"{len(craters)} {given.part} craters of {given.smallest:g} km and more; two at random differ by {chance:.3f}"
+    )
     report: dict[str, object] = {"craters": len(craters), "part": given.part, "random": chance}
     for mosaic in MOSAICS:
         collection = fill(given.folder / f"{given.part}_{Path(mosaic).stem}", root / mosaic, craters)
@@ -120,7 +123,8 @@ def fill(folder: Path, mosaic: Path, craters: Sequence[Crater]) -> Collection:
                 crops[one.id],
                 attributes={
                     **dict(zip(facts, (one.lat, one.lon, one.diameter), strict=True)),
-                    **{"label": one.id, "view": f"{VIEW:g}x"},
+                    "label": one.id,
+                    "view": f"{VIEW:g}x",
                 },
             )
             for one in craters
@@ -162,7 +166,9 @@ def compare(
         gain = (apart["form"] - apart["vectors"])[queries]
         low, high = bootstrap_interval(gain.mean(axis=1), generator, samples=10_000)
         means = {by: float(apart[by][queries].mean()) for by in METHODS}
-        each = {name: [round(float(apart[by][queries, k].mean()), 3) for by in METHODS] for k, name in enumerate(MEASURES)}
+        each = {
+            name: [round(float(apart[by][queries, k].mean()), 3) for by in METHODS] for k, name in enumerate(MEASURES)
+        }
         found[words] = {**means, "difference": float(gain.mean()), "interval": [low, high], "measures": each}
         print(
             f"  {words}: vectors {means['vectors']:.3f}, form {means['form']:.3f}, "

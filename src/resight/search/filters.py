@@ -29,7 +29,9 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 Near = tuple[float, float, float]  # latitude, longitude, metres
-ALIASES: Mapping[str, str] = {"diameter": "diameter_km"}  # name in a condition → the attribute, where it has no such name
+ALIASES: Mapping[str, str] = {
+    "diameter": "diameter_km"
+}  # name in a condition → the attribute, where it has no such name
 CONDITION = re.compile(r"\s*([^!<>=\s][^!<>=]*?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 

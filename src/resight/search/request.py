@@ -78,7 +78,7 @@ def parse_near(text: str | None, name: str) -> Near | None:
 
 
 def parse_bounds(text: str | None, name: str) -> tuple[float, ...]:
-    """The edges of a map that an option called `name` holds, as "west,south,east,north"; () where the user gave none."""
+    """The edges of a map in an option called `name`, as "west,south,east,north"; () where the user gave none."""
     return () if text is None else _parse_numbers(text, 4, name, InputError, "-180,-90,180,90")
 
 

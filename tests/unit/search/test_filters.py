@@ -144,6 +144,11 @@ def test_places_lie_in_a_circle_where_their_images_do(rows: list[dict[str, Attri
 def test_diameter_stands_for_the_craters_diameter_unless_images_have_such_an_attribute():
     condition = parse(["diameter>20"])[0]
     assert isinstance(condition, Condition)
-    rows: list[dict[str, Attribute]] = [{"diameter_km": 25.0}, {"diameter": 5, "diameter_km": 25.0}, {"diameter": 30}, {}]
+    rows: list[dict[str, Attribute]] = [
+        {"diameter_km": 25.0},
+        {"diameter": 5, "diameter_km": 25.0},
+        {"diameter": 30},
+        {},
+    ]
     assert [condition.holds(row) for row in rows] == [True, False, True, False]
     assert make_column(rows, "diameter").meet(condition).tolist() == [True, False, True, False]

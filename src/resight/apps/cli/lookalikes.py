@@ -45,9 +45,7 @@ def lookalikes(
 
     opened = open_collection(collection, must_exist=True)
     with terminal.progress("comparing") as bar:
-        result = find_lookalikes(
-            opened, image, k, by=by.value, where=where or (), diversity=diversity, progress=bar
-        )
+        result = find_lookalikes(opened, image, k, by=by.value, where=where or (), diversity=diversity, progress=bar)
     if html:
         from resight.audit.likeness.lookalikes_page import render
 
@@ -74,9 +72,8 @@ def lookalikes(
 def print_lookalikes(title: str, result: "Lookalikes") -> None:
     if result.by == "form":
         side = f"; its crop is taken to be {result.view:g} diameters wide" if result.assumed else ""
-        terminal.echo(
-            f"compared by form: {result.compared:,} crops of craters, without {result.left_out:,} of the same ground{side}"
-        )
+        without = f"without {result.left_out:,} of the same ground"
+        terminal.echo(f"compared by form: {result.compared:,} crops of craters, {without}{side}")
     else:
         terminal.echo("compared by the vectors that the collection stores")
     if not result.found:

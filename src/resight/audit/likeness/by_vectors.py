@@ -1,7 +1,7 @@
 """Lookalikes by vectors: nearest neighbours in the stored rows, without those that show the same instance.
 
-Similarity is the cosine of the means of the stored rows of one branch. `diversity` trades it against likeness to earlier
-choices (maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
+Similarity is the cosine of the means of the stored rows of one branch. `diversity` trades it against likeness to
+earlier choices (maximal marginal relevance, Carbonell and Goldstein, SIGIR 1998):
 
     next = argmax_x (1 - diversity) · sim(query, x) - diversity · max_chosen sim(x, chosen)
 """

@@ -1,13 +1,13 @@
-"""The form of a crater: a crop and the crater's circle in it in, one vector that neither tint nor orientation changes out.
+"""The form of a crater: a crop and the crater's circle in, one vector out that hardly follows tint and orientation.
 
 The crop becomes grey, loses its large-scale brightness (a Gaussian of nearly the crater's radius) and is stretched by
 its own percentiles. Then two descriptions are joined, each at unit mean length over the crops that are compared
 (`compare`):
 
-    rings       the mean of a network's cells inside the crater (up to 0.9 radii) and on its rim (0.9 to 1.5 radii), over
-                four orientations of the crop: means over a ring do not depend on the angle
-    harmonics   brightness p(r, θ) in polar coordinates about the centre, p(r, θ) = Σ_m c_m(r) exp(i m θ): the magnitudes
-                |c_m(r)|, m < 8, which a rotation leaves as they are, and the mean profile c_0(r)
+    rings       the mean of a network's cells inside the crater (up to 0.9 radii) and on its rim (0.9 to 1.5 radii),
+                over four orientations of the crop: means over a ring do not depend on the angle
+    harmonics   brightness p(r, θ) in polar coordinates about the centre, p(r, θ) = Σ_m c_m(r) exp(i m θ): the
+                magnitudes |c_m(r)|, m < 8, which a rotation leaves as they are, and the mean profile c_0(r)
 
 |c_1(r)| follows the slope of the walls whatever side the light comes from; c_0(r) follows a central peak and a flat
 floor. Cosines are taken about the mean of the crops that are compared, so that what all of them share does not count.
@@ -59,7 +59,7 @@ def build_encoder() -> FormEncoder:
 
 
 def compare(query: FloatArray, forms: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Forms [D] and [n, D], n above 0 → similarities [n] in -1 to 1, and unit vectors [n, D] whose products are similarities."""
+    """Forms [D] and [n, D], n above 0 → similarities [n] in -1..1, and unit vectors [n, D]: their products likewise."""
     middle = forms.mean(axis=0)
     lengths = [_mean_length(block) for block in _split(forms - middle)]
     vectors, one = (l2_normalise(_join(rows - middle, lengths), floor=1e-6) for rows in (forms, query[None]))

@@ -6,9 +6,9 @@ Two ways to compare, `by`:
     form        the form of craters (crater_form), for crops whose outline is known: attributes of
                 resight.data.maps.crater_view
 
-"auto" takes the form if the query is a crater's crop, and the vectors otherwise. By form, a crater is one answer, however
-many crops show it. Left out are the query's crater and all crops that share ground with the query: by position where it
-is known, else crops that show the same object by the probability of a search, and those that share ground with them.
+"auto" takes the form if the query is a crater's crop, and the vectors otherwise. By form, a crater is one answer,
+however many crops show it. Left out are the query's crater and all crops that share ground with it: by position where
+it is known, else crops of the same object by the probability of a search, and those that share ground with them.
 """
 
 from collections import Counter
@@ -67,7 +67,7 @@ def find_lookalikes(
     where: Sequence[str] = (),
     diversity: float = 0.3,
     same: float = SAME,
-    progress: Progress = lambda done, total: None,
+    progress: Progress | None = None,
 ) -> Lookalikes:
     """`image` is a file, or the id of an image of the collection; an answer meets the conditions of `where`."""
     view, filters = collection.view(), parse(where)
@@ -112,9 +112,7 @@ def find_lookalikes(
             for record, one in [craters[forms.ids[others[row]]]]
         )
     left_out = len(forms.ids) - len(others)
-    return Lookalikes(
-        "form", picture, answers, len(others), crater, side, crater is None, left_out, forms.skipped
-    )
+    return Lookalikes("form", picture, answers, len(others), crater, side, crater is None, left_out, forms.skipped)
 
 
 def _describe(picture: Picture, side: float, encoder: crater_form.FormEncoder) -> FloatArray:

@@ -39,7 +39,7 @@ def read_forms(
     collection: Path,
     crops: Sequence[tuple[ImageRecord, CraterView]],
     encoder: FormEncoder,
-    progress: Progress = lambda done, total: None,
+    progress: Progress | None = None,
 ) -> Forms:
     """The forms of crops whose outline is known, in their order."""
     file = cache_folder() / "forms" / f"{fingerprint(f'{encoder.fingerprint} {collection.resolve()}', 32)}.npz"
@@ -51,13 +51,16 @@ def read_forms(
         with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="forms") as pool:
             for begin in range(0, len(missing), BATCH):
                 batch = missing[begin : begin + BATCH]
-                for (record, view), found in zip(batch, pool.map(lambda one: _describe(*one, encoder), batch), strict=True):
+                for (record, view), found in zip(
+                    batch, pool.map(lambda one: _describe(*one, encoder), batch), strict=True
+                ):
                     if isinstance(found, Skipped):
                         skipped.append(found)
                     else:
                         known[_key(record, view)] = found
                         fresh += 1
-                progress(begin + len(batch), len(missing))
+                if progress:
+                    progress(begin + len(batch), len(missing))
                 if fresh >= SAVED:
                     _save(file, known)
                     fresh = 0

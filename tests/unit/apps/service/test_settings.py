@@ -19,6 +19,8 @@ def test_settings_survive_the_way_through_an_environment_variable() -> None:
         tls_cert=Path("/x/cert.pem"),
         tls_key=Path("/x/key.pem"),
         audit_log=Path("/x/audit.jsonl"),
+        mosaic=Path("/x/moon.webp"),
+        mosaic_bounds=(-180.0, -90.0, 180.0, 90.0),
     )
     assert read_settings(write_settings(settings)) == settings
     assert "k" * 20 not in write_settings(settings)

@@ -39,7 +39,9 @@ def test_a_map_is_reduced_once_and_again_when_it_changes(tmp_path: Path, monkeyp
     assert read_overview(path).west == -180
 
 
-@pytest.mark.parametrize("bounds", [(1, 2, 3), (10, -90, 0, 90), (0, -91, 360, 90), (0, 0, 361, 1), (0, 0, float("nan"), 1)])
+@pytest.mark.parametrize(
+    "bounds", [(1, 2, 3), (10, -90, 0, 90), (0, -91, 360, 90), (0, 0, 361, 1), (0, 0, float("nan"), 1)]
+)
 def test_bounds_that_no_map_has_are_refused(tmp_path: Path, bounds: tuple[float, ...]):
     with pytest.raises(InputError, match="bounds"):
         read_overview(tmp_path / "moon.png", bounds)

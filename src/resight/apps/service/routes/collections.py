@@ -6,7 +6,13 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 
 from resight.apps.service import schemas
-from resight.apps.service.serializers import AsciiJSONResponse, JsonObject, serialize_craters, serialize_positions, serialize_summary
+from resight.apps.service.serializers import (
+    AsciiJSONResponse,
+    JsonObject,
+    serialize_craters,
+    serialize_positions,
+    serialize_summary,
+)
 from resight.apps.service.state import Service
 from resight.data.image_files import SUFFIXES
 
@@ -44,9 +50,7 @@ def router(service: Service) -> APIRouter:
         """Where craters lie on their globe: at most 30,000, the largest; `cut` is true when there are more."""
         _, chosen = service.find_collection(collection)
         edges = service.settings.mosaic_bounds
-        return AsciiJSONResponse(
-            await run_sync(lambda: serialize_craters(chosen.view().craters(), MAX_CRATERS, edges))
-        )
+        return AsciiJSONResponse(await run_sync(lambda: serialize_craters(chosen.view().craters(), MAX_CRATERS, edges)))
 
     return routes
 

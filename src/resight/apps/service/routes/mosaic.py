@@ -1,4 +1,4 @@
-"""/api/mosaic: the map of the globe that `resight serve --map` names, reduced. The service reads it once, at the start."""
+"""/api/mosaic: the reduced map of the globe that `resight serve --map` names. It is read once, at the start."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
