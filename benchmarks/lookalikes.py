@@ -37,7 +37,8 @@ from resight.collection import Collection, open_collection
 from resight.data.image_cache import encode_png, write_images
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
 from resight.data.maps.crater_view import read_crater_view
-from resight.data.maps.map_image import PlainMap, cut, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import PlainMap, cut
 from resight.data.maps.moon_maps import MOSAIC_BOUNDS, MOSAICS
 from resight.data.maps.terrain import MOON_RADIUS, STEP, find_terrain
 from resight.evaluate.statistics.tests import bootstrap_interval

@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from resight.data.maps.crater_view import MOON_KM
-from resight.data.maps.map_image import MapImage, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import Grid, MapImage
 from resight.errors import InputError
 from resight.files import cache_folder
 from resight.files.atomic import write_atomic
 from resight.files.fingerprint import fingerprint
 
 SIDE = 4096  # most pixels of the longer side: what every browser and phone can draw
+FINER = 4.0  # pixels of the map per side of a reduced one; those between are passed over
 QUALITY = 82  # of the WebP
 REDUCING = 1  # increase when the same map is reduced in another way
 Pixels = NDArray[np.uint8]
@@ -52,6 +54,13 @@ def read_overview(path: Path, bounds: Sequence[float] = ()) -> Overview:
     if not (file.is_file() and edges.is_file()):
         image = open_map(path, tuple(bounds), 1000 * MOON_KM)
         grid = image.grid
+        if not isinstance(grid, Grid):
+            raise InputError(
+                f"the map {path} cannot lie below a map in longitude and latitude",
+                expected="an equirectangular map",
+                actual="another projection",
+                fix="leave out --map, or project it (gdalwarp -t_srs '+proj=longlat +R=…')",
+            )
         picture = io.BytesIO()
         Image.fromarray(reduce(image, SIDE)).save(picture, "WEBP", quality=QUALITY)
         with write_atomic(edges) as temporary:
@@ -66,16 +75,16 @@ def reduce(image: MapImage, side: int) -> Pixels:
     grid = image.grid
     scale = max(1.0, max(grid.width, grid.height) / side)
     width, height = max(1, round(grid.width / scale)), max(1, round(grid.height / scale))
-    strips = _read_strips(image, height)
+    strips = _read_strips(image, height, max(1, int(scale / FINER)))
     return np.concatenate([cv2.resize(strip, (width, 1), interpolation=cv2.INTER_AREA) for strip in strips])
 
 
-def _read_strips(image: MapImage, height: int) -> Iterator[Pixels]:
+def _read_strips(image: MapImage, height: int, step: int) -> Iterator[Pixels]:
     """One strip of the map per row of the reduced picture."""
     grid = image.grid
     for row in range(height):
         top, bottom = row * grid.height // height, ceil((row + 1) * grid.height / height)
-        yield np.ascontiguousarray(image.read(top, bottom, 0, grid.width))
+        yield np.ascontiguousarray(image.read(top, bottom, 0, grid.width, (step, step)).pixels)
 
 
 def _check_bounds(bounds: Sequence[float]) -> None:

@@ -11,6 +11,7 @@ export const SHORTCUTS = [
   ["Enter", "Explain the answer"],
   ["S", "Find similar: search with the answer"],
   ["Esc", "Close, or stop a search"],
+  ["N P", "On the map of craters: next and previous answer"],
   ["B", "In the explanation: blink between the two images"],
   ["L H P O", "In the explanation: lines, heat, parts, outlines"],
   ["+ − 0", "In the explanation: zoom in, zoom out, reset"],
