@@ -9,9 +9,11 @@ methods see these alone. Craters have 60 km and more, which is 22 map pixels, an
 Test craters and tuning craters lie in other bands of longitude (crater_parts/split.py). Rings, harmonics, block, equal
 weights and the least diameter were chosen on tuning craters by this measure; nothing is fitted to heights.
 
-The nearest neighbour of a crater is the first answer of `find_lookalikes` among the craters of the same part, none of
-which shares ground with the query: by the vectors of the preset sift_tokens (the method before), and by form. The
-measure, of the heights' radial profile p(r), the median over 96 directions, r in radii, D the diameter:
+The nearest neighbour of a crater is the most similar crater of the same part that shares no ground with it: by vectors
+(the method before: cosine of the means of the tokens that sift_tokens and tokens store, here over all craters rather
+than the first 100 of a search), and by form, as `resight lookalikes` computes both.
+
+The measure, of the heights' radial profile p(r), the median over 96 directions, r in radii, D the diameter:
 
     depth       (p(rim) - min of p up to r = 0.8) / D, rim = the highest p between r = 0.8 and 1.2
     rim         sharpness: (p(rim) - mean of p(rim - 0.2) and p(rim + 0.2)) / D
@@ -32,7 +34,10 @@ import numpy as np
 from crater_parts.split import find_part
 from numpy.typing import NDArray
 
-from resight.audit.likeness.find_lookalikes import By, find_lookalikes, shares_ground
+from resight.audit.dedup.branches import pool
+from resight.audit.likeness.crater_form import build_encoder, compare
+from resight.audit.likeness.find_lookalikes import shares_ground
+from resight.audit.likeness.form_cache import read_forms
 from resight.collection import Collection, open_collection
 from resight.data.image_cache import encode_png, write_images
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
@@ -47,7 +52,7 @@ from resight.types import FloatArray, ImageRef
 VIEW = 3.0
 PIXELS, HEIGHT_PIXELS = 256, 192
 MEASURES = ("depth", "rim", "peak")
-METHODS: tuple[By, ...] = ("vectors", "form")
+METHODS = ("vectors", "form")
 SEED = 23
 Values = NDArray[np.float64]
 
@@ -80,8 +85,8 @@ def main() -> None:
     report: dict[str, object] = {"craters": len(craters), "part": given.part, "random": chance}
     for mosaic in MOSAICS:
         collection = fill(given.folder / f"{given.part}_{Path(mosaic).stem}", root / mosaic, craters)
-        nearest = {by: [find_nearest(collection, crater, by) for crater in craters] for by in METHODS}
-        report[mosaic] = compare(mosaic, craters, standard, nearest, chosen, generator)
+        nearest = find_nearest(collection, craters)
+        report[mosaic] = judge(mosaic, standard, nearest, chosen, generator)
     (given.folder / f"lookalikes_{given.part}.json").write_text(json.dumps(report, indent=1))
 
 
@@ -115,7 +120,7 @@ def fill(folder: Path, mosaic: Path, craters: Sequence[Crater]) -> Collection:
     missing = [crater for crater in craters if not crops[crater.id].is_file()]
     drawn = ((crops[one.id], encode_png(cut(image, one.frame(VIEW, MOON_RADIUS), PIXELS))) for one in missing)
     write_images(drawn, folder, "folder")
-    collection = open_collection(folder.with_suffix(".resight"))
+    collection = open_collection(folder.with_suffix(".resight"), "tokens")
     facts = ("crater_lat", "crater_lon", "diameter_km")
     collection.add(
         [
@@ -134,36 +139,38 @@ def fill(folder: Path, mosaic: Path, craters: Sequence[Crater]) -> Collection:
     return collection
 
 
-def find_nearest(collection: Collection, crater: Crater, by: By) -> str | None:
-    """The first answer that shares no ground with the query; None if there is none."""
-    answers = find_lookalikes(collection, crater.id, 50, by=by, diversity=0.0).found
-    records = {record.id: read_crater_view(record.attributes) for record in collection.records()}
-    here = records[crater.id]
-    assert here is not None
-    return next((one.id for one in answers if (view := records[one.id]) and not shares_ground(view, here)), None)
+def find_nearest(collection: Collection, craters: Sequence[Crater]) -> dict[str, NDArray[np.int64]]:
+    """Method → the row of each crater's nearest neighbour."""
+    view = collection.view()
+    crops = [(record, read_crater_view(record.attributes)) for record in view.records([one.id for one in craters])]
+    known = [(record, one) for record, one in crops if one is not None]
+    forms = read_forms(collection.path, known, build_encoder())
+    assert len(forms.ids) == len(craters) == len(known)
+    vectors = pool(view, 0, [one.id for one in craters])
+    alike = {
+        "vectors": vectors @ vectors.T,
+        "form": np.stack([compare(form, forms.vectors)[0] for form in forms.vectors]),
+    }
+    blank = int((np.linalg.norm(vectors, axis=1) == 0).sum())
+    print(f"{collection.path.name}: {blank} crops without tokens")
+    for row, (_, here) in enumerate(known):
+        shared = [shares_ground(here, other) for _, other in known]
+        for similarity in alike.values():
+            similarity[row, shared] = -np.inf
+    return {by: similarity.argmax(axis=1) for by, similarity in alike.items()}
 
 
-def compare(
+def judge(
     mosaic: str,
-    craters: Sequence[Crater],
     standard: Values,
-    nearest: dict[By, list[str | None]],
+    nearest: dict[str, NDArray[np.int64]],
     chosen: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> dict[str, object]:
-    rows = {crater.id: row for row, crater in enumerate(craters)}
-    apart = {}
-    for by, names in nearest.items():
-        # A crater without an answer differs as much as a random one: the mean over all others.
-        apart[by] = np.array(
-            [
-                np.abs(standard[row] - (standard[rows[name]] if name else standard)).reshape(-1, 3).mean(axis=0)
-                for row, name in enumerate(names)
-            ]
-        )
-    found: dict[str, object] = {"without answer": {by: names.count(None) for by, names in nearest.items()}}
-    print(mosaic, found["without answer"])
-    for words, queries in ((f"{len(chosen)} pairs", chosen), ("all pairs", np.arange(len(craters)))):
+    apart = {by: np.abs(standard - standard[rows]) for by, rows in nearest.items()}
+    found: dict[str, object] = {}
+    print(mosaic)
+    for words, queries in ((f"{len(chosen)} pairs", chosen), ("all pairs", np.arange(len(standard)))):
         gain = (apart["form"] - apart["vectors"])[queries]
         low, high = bootstrap_interval(gain.mean(axis=1), generator, samples=10_000)
         means = {by: float(apart[by][queries].mean()) for by in METHODS}

@@ -1,11 +1,11 @@
-"""The map of craters in a real Chromium: their globe, the mosaic beneath, and query, answers and lists that are linked."""
+"""The map of craters in a real Chromium: their globe, the mosaic beneath, and linked query, answers and lists."""
 
 import json
 import re
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ FRAMES = """async () => {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Nine drawn craters every 40 degrees of the equator, over a mosaic that is dark in the west and bright in the east."""
+    """Nine drawn craters along the equator, over a mosaic that is dark in the west and bright in the east."""
     folder = tmp_path_factory.mktemp("globe")
     open_collection(folder / "moon.resight", "tokens").add(write_craters(folder / "crops"))
     bright = np.repeat(np.linspace(20, 235, 360).astype(np.uint8)[None], 180, axis=0)
@@ -46,6 +46,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         said = process.stdout.readline()
         found = re.search(r"http://\S+?/", said)
         assert found, said
+        with urllib.request.urlopen(f"{found[0]}api/health", timeout=120) as health:  # the first answer waits for all
+            assert health.status == 200
         yield found[0]
         process.terminate()
 
@@ -62,7 +64,7 @@ def test_answers_and_query_are_marked_and_lead_to_their_images(visit: Callable[.
     page.get_by_role("link", name="Show the answers on the map").click()
     answers = page.locator(".map-answers .map-entry")
     answers.first.wait_for(timeout=WAIT)
-    ranks = [text for text in page.locator(".map-rank").all_inner_texts()]
+    ranks = page.locator(".map-rank").all_inner_texts()
     assert ranks[0] == "Q"
     assert ranks[1:] == [str(number) for number in range(1, len(ranks))]
     answers.nth(1).hover()
@@ -105,7 +107,8 @@ def test_longitudes_count_as_the_catalogue_does_and_as_the_reader_likes(visit: C
 def test_the_mosaic_lies_beneath_the_circles(visit: Callable[..., Any]) -> None:
     """Dark at the west end of the mosaic (180° W) and bright at its east end; from 0° the seam is in the middle."""
     page = open_map(visit)
-    read = """([x]) => {
+    read = """async ([x]) => {
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
       const canvas = document.querySelector(".map-canvas canvas");
       return [...canvas.getContext("2d").getImageData(x * canvas.width, canvas.height * 0.42, 1, 1).data];
     }"""
@@ -125,7 +128,9 @@ def test_thousands_of_craters_stay_smooth(visit: Callable[..., Any]) -> None:
         "lats": generator.uniform(-80, 80, MANY).round(2).tolist(),
         "lons": generator.uniform(-180, 180, MANY).round(2).tolist(),
         "diameters_km": np.sort(generator.uniform(20, 200, MANY))[::-1].round(1).tolist(),
-        **{"radius_km": 1737.4, "total": MANY, "cut": False},
+        "radius_km": 1737.4,
+        "total": MANY,
+        "cut": False,
         "mosaic": {"west": -180, "south": -90, "east": 180, "north": 90},
     }
     page.route("**/api/collections/craters*", lambda route: route.fulfill(json=body))

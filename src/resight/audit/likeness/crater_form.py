@@ -121,7 +121,7 @@ def describe_harmonics(square: FloatArray) -> FloatArray:
 
 def _spread(count: int) -> NDArray[np.float64]:
     """Centres of `count` cells across the square, in radii from its middle."""
-    return (np.arange(count) - (count - 1) / 2) * (2 * SPAN / count)
+    return np.asarray((np.arange(count) - (count - 1) / 2) * (2 * SPAN / count), np.float64)
 
 
 def _split(forms: FloatArray) -> tuple[FloatArray, FloatArray]:

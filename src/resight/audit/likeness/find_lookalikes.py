@@ -87,8 +87,8 @@ def find_lookalikes(
         reduced = picture if stored else read_query(Path(image), collection.query_side)
         found = by_vectors.find_by_vectors(view, collection.recipe, reduced, k, filters, diversity, same)
         paths = {record.id: record.path for record in view.records([one.id for one in found])} if found else {}
-        answers = tuple(Lookalike(one.id, paths[one.id], one.similarity, one.probability) for one in found)
-        return Lookalikes("vectors", picture, answers, len(view))
+        nearest = tuple(Lookalike(one.id, paths[one.id], one.similarity, one.probability) for one in found)
+        return Lookalikes("vectors", picture, nearest, len(view))
     known = [crater] if crater else _find_again(view, picture, crops, filters, same)
     allowed = view.filter_images(filters) if filters else None
     asked = [(record, one) for record, one in crops if allowed is None or record.id in allowed]

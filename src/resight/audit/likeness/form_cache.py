@@ -52,7 +52,7 @@ def read_forms(
             for begin in range(0, len(missing), BATCH):
                 batch = missing[begin : begin + BATCH]
                 for (record, view), found in zip(
-                    batch, pool.map(lambda one: _describe(*one, encoder), batch), strict=True
+                    batch, pool.map(lambda one: _describe(one[0], one[1], encoder), batch), strict=True
                 ):
                     if isinstance(found, Skipped):
                         skipped.append(found)
@@ -84,7 +84,7 @@ def _describe(record: ImageRecord, view: CraterView, encoder: FormEncoder) -> Fl
     try:
         picture = read_crop(record)
     except (ImageError, BoxError) as error:
-        return Skipped(record.path, image_files.reason(error, record.path))
+        return Skipped(str(record.path), image_files.reason(error, record.path))
     outline = view.outline((picture.pixels.shape[1], picture.pixels.shape[0]))
     assert outline is not None
     return encoder.describe(picture, outline)

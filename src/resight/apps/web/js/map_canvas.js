@@ -3,7 +3,7 @@
 // Everything is drawn from degrees and from one picture of the globe, so the map moves without asking anybody.
 
 import { h } from "./dom.js";
-import { findCircle, paintCircles, paintMosaic } from "./map_circles.js";
+import { drawLayer, findCircle, paintLayer, paintMarks, paintMosaic } from "./map_circles.js";
 import { cross, label, line, niceStep, ring, written } from "./map_drawing.js";
 import { earthPlane } from "./map_projection.js";
 import { formatMetres } from "./format.js";
@@ -12,7 +12,7 @@ const NEAR = 14; // pixels within which a press means a dot
 const DEEPEST = 4e7; // pixels a degree: a few centimetres each
 const SURROUNDINGS = 1.15;
 
-const CALM = 150; // milliseconds after the last move before what lists the images in view is called
+const CALM = 150; // milliseconds after the last move until circles are drawn again, and the images in view are listed
 
 // `globe`: { plane, radii (degrees, one per position), mosaic: { image, west, south, east, north } or null }, or null for
 // the Earth. pointed(place or null) is called when the pointer comes to another circle of the globe.
@@ -31,8 +31,16 @@ export function drawMap({ positions, marks, estimate = null, viewed, picked, dra
   let choosing = false;
   let frame = 0;
   let calm = 0; // timer
+  let moving = false;
+  let layer = null; // all circles of a globe, as drawn when the map last stood still
   let highlighted = null;
-  const stops = [listen(), watchColours(redraw)];
+  const stops = [
+    listen(),
+    watchColours(() => {
+      layer = null;
+      redraw();
+    }),
+  ];
   const observer = new ResizeObserver(redraw);
   observer.observe(element);
   return {
@@ -91,7 +99,13 @@ export function drawMap({ positions, marks, estimate = null, viewed, picked, dra
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(paint);
     clearTimeout(calm);
-    calm = setTimeout(() => viewed(inView()), CALM);
+    calm = setTimeout(() => {
+      if (moving) {
+        moving = false;
+        paint();
+      }
+      viewed(inView());
+    }, CALM);
   }
 
   function paint() {
@@ -114,7 +128,12 @@ export function drawMap({ positions, marks, estimate = null, viewed, picked, dra
     }
     grid(pen, width, height, colour);
     if (globe) {
-      paintCircles(pen, globe, { positions, points, marks, highlighted, screen, scale, width, height, colour });
+      const view = { positions, points, marks, highlighted, screen, scale, centre, width, height, dense, colour };
+      if (!layer || (!moving && !layer.fits(view))) {
+        layer = drawLayer(globe, view);
+      }
+      paintLayer(pen, layer, view);
+      paintMarks(pen, globe, view);
       bar(pen, width, height, colour);
       return;
     }
@@ -302,6 +321,7 @@ export function drawMap({ positions, marks, estimate = null, viewed, picked, dra
   }
 
   function move([x, y]) {
+    moving = true;
     centre = flat.edges ? [Math.min(Math.max(x, -180), 180), Math.min(Math.max(y, -90), 90)] : [x, y];
     redraw();
   }

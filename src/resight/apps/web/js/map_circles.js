@@ -7,6 +7,7 @@ import { label, written } from "./map_drawing.js";
 const LEAST = 3; // pixels of a radius
 const REACH = 6; // pixels beside a circle that still mean it
 const POLE = 0.05; // least cosine of a latitude
+const MARGIN = 1.5;
 const ELLIPSE = 6; // pixels of a radius from which an ellipse is told from a circle
 
 // The part of the globe's picture that is in view; it repeats every 360 degrees, within the edges of the map.
@@ -31,18 +32,41 @@ export function paintMosaic(pen, { plane, mosaic }, { screen, scale, width, heig
   pen.restore();
 }
 
-// All circles in one path; answers, the query and the highlighted one over them.
-export function paintCircles(pen, globe, view) {
-  const { positions, points, marks, highlighted, screen, scale, width, height, colour } = view;
-  const path = new Path2D();
-  points.forEach((point, place) => {
-    const [x, y] = screen(point);
+// All circles on a canvas of their own, MARGIN times as wide and high as the view. It is moved and scaled with the map, so
+// that thousands of circles are drawn only when the map stands still.
+export function drawLayer(globe, { positions, points, scale, centre, width, height, dense, colour }) {
+  const [wide, high] = [width * MARGIN, height * MARGIN];
+  const canvas = new OffscreenCanvas(Math.ceil(wide * dense), Math.ceil(high * dense));
+  const pen = canvas.getContext("2d");
+  pen.setTransform(dense, 0, 0, dense, 0, 0);
+  const inside = points.flatMap(([right, down], place) => {
+    const [x, y] = [wide / 2 + (right - centre[0]) * scale, high / 2 + (down - centre[1]) * scale];
     const [rx, ry] = radiiOf(globe, positions, place, scale);
-    if (x + rx >= 0 && y + ry >= 0 && x - rx <= width && y - ry <= height) {
-      trace(path, x, y, rx, ry);
-    }
+    return x + rx >= 0 && y + ry >= 0 && x - rx <= wide && y - ry <= high ? [[x, y, rx, ry]] : [];
   });
-  stroke(pen, path, globe, colour("circle"), 1.25);
+  for (const [style, line] of strokesOf(globe, colour("circle"), 1.25)) {
+    Object.assign(pen, { strokeStyle: style, lineWidth: line });
+    for (const circle of inside) {
+      pen.beginPath(); // one by one: a single path of thousands takes three times as long
+      trace(pen, ...circle);
+      pen.stroke();
+    }
+  }
+  const fits = (view) =>
+    view.scale === scale && view.centre[0] === centre[0] && view.centre[1] === centre[1] && view.width === width && view.height === height;
+  return { canvas, scale, centre, wide, high, fits };
+}
+
+export function paintLayer(pen, layer, { scale, screen }) {
+  const factor = scale / layer.scale;
+  const [x, y] = screen(layer.centre);
+  const [wide, high] = [layer.wide * factor, layer.high * factor];
+  pen.drawImage(layer.canvas, x - wide / 2, y - high / 2, wide, high);
+}
+
+// Answers, the query and the highlighted circle, over all others.
+export function paintMarks(pen, globe, view) {
+  const { positions, points, marks, highlighted, screen, scale, width, colour } = view;
   for (const mark of marks) {
     stroke(pen, one(mark.place), globe, colour(mark.query ? "query" : "answer"), 3);
   }
@@ -99,11 +123,14 @@ function trace(path, x, y, rx, ry) {
   }
 }
 
-function stroke(pen, path, { mosaic }, colour, width) {
-  if (mosaic) {
-    Object.assign(pen, { strokeStyle: "rgb(0 0 0 / .55)", lineWidth: width + 2 });
+function stroke(pen, path, globe, colour, width) {
+  for (const [strokeStyle, lineWidth] of strokesOf(globe, colour, width)) {
+    Object.assign(pen, { strokeStyle, lineWidth });
     pen.stroke(path);
   }
-  Object.assign(pen, { strokeStyle: colour, lineWidth: width });
-  pen.stroke(path);
+}
+
+// On a picture a line has a dark casing.
+function strokesOf({ mosaic }, colour, width) {
+  return [...(mosaic ? [["rgb(0 0 0 / .55)", width + 2]] : []), [colour, width]];
 }
