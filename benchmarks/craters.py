@@ -23,6 +23,7 @@ from crater_parts.split import list_part
 
 from resight import recipe as recipes
 from resight.collection import Collection, open_collection
+from resight.encode.encoder import Encoder
 from resight.search import calibration
 from resight.types import ImageRef, Recipe
 
@@ -59,7 +60,7 @@ def main() -> None:
             )
             samples += list_samples(found)
     if given.command == "fit":
-        keep_fitted(samples, recipe, given.folder)
+        keep_fitted(samples, recipe)
 
 
 def measure(recipe: Recipe, part: str, asked: str, database: str, view: float, folder: Path, limit: int) -> list[Asked]:
@@ -82,16 +83,21 @@ def fill(recipe: Recipe, refs: Sequence[ImageRef], path: Path) -> Collection:
 
 
 def list_samples(found: Sequence[Asked]) -> list[tuple[calibration.Signals, bool]]:
+    """The signals that a calibration of these stages must weigh, and whether the candidate is the same crater."""
     return [
-        (signals, label == one.label) for one in found for signals, label in zip(one.signals, one.labels, strict=True)
+        ({name: value for name, value in signals.items() if name.endswith("_standout") or name == "layout"}, right)
+        for one in found
+        for signals, right in zip(one.signals, (label == one.label for label in one.labels), strict=True)
     ]
 
 
-def keep_fitted(samples: Sequence[tuple[calibration.Signals, bool]], recipe: Recipe, folder: Path) -> None:
-    """Replace the entry of the same signals and encoding among the calibrations that come with the package."""
-    collection = next(path for path in folder.glob("tuning_*.resight"))
-    spaces = {"tokens": open_collection(collection, recipe).metadata.spaces[0]}
-    fitted = replace(calibration.fit(samples), spaces=spaces)
+def keep_fitted(samples: Sequence[tuple[calibration.Signals, bool]], recipe: Recipe) -> None:
+    """Replace the entry for this encoding and these signals among the calibrations that come with the package."""
+    spaces = zip(recipe.branches, Encoder(recipe.branches).spaces, strict=True)
+    fitted = replace(
+        calibration.fit(samples),
+        spaces={branch.descriptor.name: space for branch, space in spaces if branch.weight > 0},
+    )
     others = [entry for entry in calibration.load(calibration.SHIPPED) if set(entry.weights) != set(fitted.weights)]
     calibration.save([*others, fitted], calibration.SHIPPED)
     print(f"{fitted.pairs} pairs, {fitted.same} same; bias {fitted.bias:.2f}, {dict(fitted.weights)}")

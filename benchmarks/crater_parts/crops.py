@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.map_image import MapImage, cut, open_map
+from resight.data.maps.map_file import open_map
+from resight.data.maps.map_image import MapImage, cut
 from resight.data.maps.moon_maps import GLOBAL, MOSAIC_BOUNDS, MOSAICS, MoonMaps, find_maps
 from resight.data.maps.terrain import MOON_RADIUS, Light
 from resight.types import ImageRef

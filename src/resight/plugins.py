@@ -22,13 +22,16 @@ from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar, Union, cast
 
 from resight.errors import MissingExtra, RecipeError, did_you_mean
-from resight.types import Branch, Choice
+from resight.types import Branch, Choice, Recipe
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 Config = TypeVar("Config")
-LIMITS: dict[tuple[type, str], dict[str, Any]] = {(Branch, "weight"): {"ge": 0, "allow_inf_nan": False}}
+LIMITS: dict[tuple[type, str], dict[str, Any]] = {
+    (Branch, "weight"): {"ge": 0, "allow_inf_nan": False},
+    (Recipe, "rotations"): {"ge": 1, "le": 360},
+}
 EXPECTED = {"tuple_type": "a list", "path_type": "a path", "dict_type": "a table"}  # in words of TOML, by error
 OUT_OF_RANGE = {
     "greater_than_equal": "at least {ge:g}",

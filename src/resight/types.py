@@ -7,7 +7,7 @@ Conventions: ids are strings; a higher score is better; boxes are (x0, y0, x1, y
 original image after EXIF rotation; arrays state their shape and dtype where they are declared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -156,6 +156,8 @@ class Query:
     descriptors: tuple[Descriptors, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)  # lat, lon, heading, …
     patches: Descriptors | None = None  # every patch as a token, if an encoder has patches
+    rotation: float = 0.0  # degrees counter-clockwise by which the picture was turned before it was encoded
+    turned: Callable[[], tuple["Query", ...]] | None = field(default=None, repr=False, compare=False)  # further ones
 
 
 @dataclass(frozen=True)
@@ -380,6 +382,7 @@ class Recipe:
         rerankers: Stages after the shortlist, in order.
         metrics: What `resight.evaluate` measures.
         train: How to train a network.
+        rotations: At how many rotations a query is searched; 1: upright alone.
 
     Examples:
         >>> import resight
@@ -397,3 +400,4 @@ class Recipe:
     rerankers: tuple[Choice, ...] = ()
     metrics: tuple[str, ...] = ()
     train: Choice | None = None
+    rotations: int = 1

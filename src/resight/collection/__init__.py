@@ -141,7 +141,7 @@ class Collection:
         self.engine = engine
         self.metadata = made
         self._store = made.recipe.store
-        self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder), read, networks)
+        self._encoding = Encoding(recipe.branches, made.spaces, cache, str(folder), read, networks, recipe.rotations)
         self._lock = threading.Lock()
         self._view: View | None = None
         self._prepared: View | None = None

@@ -75,7 +75,9 @@ class Answer:
             region=self.ranking.regions.get(hit.id),
             located_by=hit.located_by,
         )
-        return self.explainer.explain(evidence) if self.explainer else evidence
+        # The maps lie over the query as it is, which an answer found at another rotation does not match.
+        turned = bool(hit.stages.get("rotation"))
+        return self.explainer.explain(evidence) if self.explainer and not turned else evidence
 
 
 def make_answer(

@@ -6,6 +6,7 @@ from its file, which must be unchanged.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +37,24 @@ class Encoding(Encoders):
         owner: str,
         read: "ReadImage" = image_files.read,
         networks: Mapping[str, Backbone] | None = None,
+        rotations: int = 1,
     ) -> None:
-        """`read` decodes image files: those of queries, and those of stored images; `networks`: see Encoder."""
+        """`read` decodes image files: those of queries, and those of stored images; `networks`: see Encoder.
+
+        A query is searched at so many `rotations`.
+        """
         super().__init__(branches, spaces, cache, owner, networks)
         self.read = read
+        self.rotations = rotations
 
     def encode_query(self, image: "Image", box: Box | None = None) -> Query:
-        return super().encode_query(read_query(image, None if box else self.query_side, self.read), box)
+        picture = read_query(image, None if box else self.query_side, self.read)
+        query = super().encode_query(picture, box)
+        if self.rotations == 1:
+            return query
+        from resight.encode.rotation import attach  # most recipes search upright
+
+        return attach(query, picture, box or picture.ref.box, self.rotations, super().encode_query)
 
     def look_at(self, record: ImageRecord, region: Box | None) -> Descriptors | None:
         """Every patch of a stored image, or of a region of it.
@@ -74,7 +86,8 @@ def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: B
         if rows is not None:
             width, height = record.size
             outline = record.ref.box or (0.0, 0.0, float(width), float(height))
-            return Query(record.id, record.size, outline, rows, record.attributes)
+            query = Query(record.id, record.size, outline, rows, record.attributes)
+            return query if encoding.rotations == 1 else _add_rotations(query, reader, encoding)
     ref = record.ref
     picture = encoding.read(ref, None if box or ref.box else encoding.query_side)
     if picture.sha256 != record.sha256:
@@ -85,6 +98,21 @@ def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: B
             fix="add it again, and then search for it",
         )
     return encoding.encode_query(picture, box)
+
+
+def _add_rotations(query: Query, reader: Reader, encoding: Encoding) -> Query:
+    """A query made of stored rows, whose file is read when its other rotations are asked for; without it, upright."""
+
+    def make() -> tuple[Query, ...]:
+        from resight.search.request import StoredImage
+
+        try:
+            whole = query_by_id(reader, StoredImage(query.id), encoding, query.outline)
+        except (CollectionError, ImageError):
+            return ()
+        return whole.turned() if whole.turned else ()
+
+    return replace(query, turned=make)
 
 
 def measure_layout(encoder: Encoder) -> tuple[Layout, ...]:

@@ -57,6 +57,8 @@ def to_table(recipe: Recipe) -> dict[str, Any]:
     result["branches"] = [write_branch(branch) for branch in recipe.branches]
     result["rerankers"] = [write_choice(reranker) for reranker in recipe.rerankers]
     result["metrics"] = list(recipe.metrics)
+    if recipe.rotations != Recipe.rotations:
+        result["rotations"] = recipe.rotations
     return result
 
 

@@ -28,7 +28,20 @@ FLOOR = 0.35  # chosen on photographs of paintings with known boxes; 0.2 to 0.4 
 
 
 def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY_TOKENS) -> Ranking:
-    """The first `by_tokens` answers may get a box from their tokens, which are read for it."""
+    """The first `by_tokens` answers may get a box from their tokens, which are read for it.
+
+    An answer that was found at another rotation is located by the query at that rotation.
+    """
+    if query.turned is not None:
+        turned = {name: degrees for name in ranking.ids if (degrees := ranking.signals.get(name, {}).get("rotation"))}
+        for other in query.turned() if turned else ():
+            names = tuple(name for name in ranking.ids[:by_tokens] if turned.get(name) == other.rotation)
+            found = locate(other, replace(ranking, ids=names), gallery, len(names)) if names else ranking
+            ranking = replace(ranking, boxes=found.boxes, located_by=found.located_by)
+        by_tokens = len(ranking.ids[:by_tokens])
+        upright = replace(ranking, ids=tuple(name for name in ranking.ids[:by_tokens] if name not in turned))
+        found = locate(replace(query, turned=None), upright, gallery, by_tokens)
+        return replace(ranking, boxes=found.boxes, located_by=found.located_by)
     branch = find_token_branch(query)
     matched = [name for name in ranking.ids if name in ranking.matches]
     rest = [name for name in ranking.ids[:by_tokens] if branch is not None and name not in ranking.boxes]

@@ -7,7 +7,7 @@ locate         the box of the instance in each of the k answers
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from resight.search import calibration as calibrations
@@ -51,14 +51,44 @@ def search_in_stages(
 
     clock.resume()
     gallery = filter_gallery(pipeline.gallery, allowed)
-    for reranker in pipeline.rerankers:
-        ranking = reranker.rerank(query, ranking, gallery)
-        clock.record(type(reranker).__name__.lower())
-
-    ranking = calibrations.apply(ranking, pipeline.calibration)
-    ranking = locate(query, _cut(ranking, k), gallery, by_tokens)
+    alone = _rerank(query, ranking, pipeline.rerankers, gallery, clock)
+    answer = calibrations.apply(alone, pipeline.calibration)
+    if query.turned is not None:
+        answer = _turn(query, ranking, answer, pipeline, choose_depth(pipeline, k), allowed)
+        clock.record("rotations")
+    ranking = locate(query, _cut(answer, k), gallery, by_tokens)
     clock.record("locate")
     yield replace(ranking, seconds=clock.seconds)
+
+
+def _rerank(
+    query: Query, ranking: Ranking, rerankers: Sequence[Reranker], gallery: Gallery, clock: "_Clock | None" = None
+) -> Ranking:
+    for reranker in rerankers:
+        ranking = reranker.rerank(query, ranking, gallery)
+        if clock is not None:
+            clock.record(type(reranker).__name__.lower())
+    return ranking
+
+
+def _turn(
+    query: Query, shortlisted: Ranking, answer: Ranking, pipeline: Pipeline, depth: int, allowed: frozenset[str] | None
+) -> Ranking:
+    """The upright answer, or that of all rotations where it is not convincing."""
+    from resight.search.turned_search import is_convincing, merge  # most recipes search upright
+
+    if is_convincing(answer) or not (others := query.turned() if query.turned is not None else ()):
+        return answer
+    gallery = filter_gallery(pipeline.gallery, allowed)
+    each = [one for one in pipeline.rerankers if not getattr(one, "compares_candidates", False)]
+    joined = [one for one in pipeline.rerankers if one not in each]
+    shortlists = [shortlist(one, pipeline.shortlisters, pipeline.fusion, depth, allowed) for one in others]
+    rankings = [
+        _rerank(one, ranking, each, gallery)
+        for one, ranking in zip([query, *others], [shortlisted, *shortlists], strict=True)
+    ]
+    ranking = merge(rankings, [one.rotation for one in (query, *others)])
+    return calibrations.apply(_rerank(query, ranking, joined, gallery), pipeline.calibration)
 
 
 def choose_depth(pipeline: Pipeline, k: int) -> int:

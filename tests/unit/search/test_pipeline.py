@@ -163,3 +163,41 @@ def test_an_empty_collection_gives_an_empty_answer():
     ranking = search(QUERY, make_pipeline({}), k=5)
     assert ranking.query_id == "q"
     assert ranking.ids == () and ranking.scores.shape == (0,)
+
+
+@dataclass(frozen=True)
+class ByQuery:
+    """The scores that belong to the value of the query's only row."""
+
+    scores: Mapping[float, Mapping[str, float]]
+    log: list
+
+    def search(self, query: Descriptors, k: int, allowed: frozenset[str] | None = None) -> Ranking:  # noqa: ARG002
+        value = float(query.vectors[0, 0])
+        self.log.append(value)
+        return FakeSearcher(self.scores[value]).search(query, k)
+
+
+def turn_query(value: float, degrees: float) -> Query:
+    return replace(QUERY, descriptors=(global_rows("q", [[value]]),), rotation=degrees)
+
+
+@pytest.mark.parametrize(("bias", "first", "asked"), [(-9.0, "b", [1.0, 2.0, 3.0]), (9.0, "a", [1.0])])
+def test_other_rotations_are_tried_unless_the_upright_answer_convinces(bias: float, first: str, asked: list[float]):
+    scores = {1.0: {"a": 0.5, "b": 0.4}, 2.0: {"a": 0.1, "b": 0.9}, 3.0: {"a": 0.2, "b": 0.3}}
+    log: list[float] = []
+    parts = (Shortlister("tokens", 0, 1.0, ByQuery(scores, log)),)
+    pipeline = make_pipeline({}, (), [], shortlisters=parts, calibration=Calibration(bias, {"tokens": 1.0}))
+    query = replace(turn_query(1.0, 0.0), turned=lambda: (turn_query(2.0, 90.0), turn_query(3.0, 180.0)))
+    ranking = search(query, pipeline, k=2)
+    assert ranking.ids[0] == first
+    assert log == asked
+    assert ranking.signals["b"].get("rotation") == (90.0 if len(asked) > 1 else None)
+    assert ranking.signals["a"].get("rotation") == (0.0 if len(asked) > 1 else None)
+
+
+def test_without_turned_queries_no_other_rotation_is_searched():
+    log: list[float] = []
+    parts = (Shortlister("tokens", 0, 1.0, ByQuery({1.0: {"a": 0.5}}, log)),)
+    search(turn_query(1.0, 0.0), make_pipeline({}, (), [], shortlisters=parts), k=1)
+    assert log == [1.0]
