@@ -160,8 +160,8 @@ def test_a_code_book_is_learnt_from_the_crops(folder: Path) -> None:
         'descriptor = { name = "bow", codebook = "learn", words = 16 }\n'
     )
     done = run(
-        "craters", "map.png", "craters.csv", "--into", "c.resight", *USUAL[:4], "--pixels", 96, "--least-pixels", 16, "--view", 3,
-        "--recipe", "learn.toml",
+        "craters", "map.png", "craters.csv", "--into", "c.resight", *USUAL[:4], "--pixels", 96,
+        "--least-pixels", 16, "--view", 3, "--recipe", "learn.toml",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert len(resight.open("c.resight")) == CRATERS
