@@ -3,10 +3,11 @@
     RESIGHT_DATA=… python benchmarks/train_craters.py FOLDER [--recipe FILE] [--minutes 12] [--dimensions 64]
 
 Makes the crops (train_craters_parts/moon_crops.py and mars_crops.py say which), encodes each once with the branch of
-tokens of the recipe (train_craters_parts/tokens.toml), trains the heads, chooses one on the validation craters, and measures it and the recipe without a head on
-the test craters, tokens and layout as the recipe sets them, without rotation. What is there is not made again. Writes
-FOLDER/head.safetensors and FOLDER/report.json. Intervals are those of a paired bootstrap over craters. The head wins if
-the interval of its gain in AP lies above zero in every task.
+tokens of the recipe (default: train_craters_parts/tokens.toml), trains the heads, chooses one on the validation
+craters, and measures it and the recipe without a head on the test craters: tokens and layout as the recipe sets them,
+without rotation or any other branch. What is there is not made again. Writes FOLDER/head.safetensors and
+FOLDER/report.json. Intervals are those of a paired bootstrap over craters. The head wins if the interval of its gain in
+AP lies above zero in every task.
 """
 
 import argparse
