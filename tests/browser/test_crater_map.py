@@ -18,17 +18,16 @@ from resight.collection import open_collection
 
 CRATERS = 9
 MANY = 5000
-SLOW = 400  # milliseconds of a frame that nobody calls smooth, on two busy cores without a graphics card
-FRAMES = """async () => {
+SLOW = (
+    100  # milliseconds of processor time per frame, without a graphics card; other work on the machine does not count
+)
+STEPS = 12
+FRAMES = """async ([steps]) => {
   const canvas = document.querySelector(".map-canvas canvas");
-  const spent = [];
-  for (let step = 0; step < 12; step++) {
+  for (let step = 0; step < steps; step++) {
     canvas.dispatchEvent(new KeyboardEvent("keydown", { key: step % 2 ? "ArrowLeft" : "+", bubbles: true }));
-    const begin = performance.now();
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-    spent.push(performance.now() - begin);
   }
-  return spent.sort((a, b) => a - b)[6];
 }"""
 
 
@@ -119,7 +118,7 @@ def test_the_mosaic_lies_beneath_the_circles(visit: Callable[..., Any]) -> None:
     assert page.evaluate(read, [0.3])[3] == 255
 
 
-def test_thousands_of_craters_stay_smooth(visit: Callable[..., Any]) -> None:
+def test_thousands_of_craters_stay_smooth(visit: Callable[..., Any], chromium: Any) -> None:
     page = visit("#/about", key=None)
     generator = np.random.default_rng(1)
     body = {
@@ -136,9 +135,19 @@ def test_thousands_of_craters_stay_smooth(visit: Callable[..., Any]) -> None:
     page.route("**/api/collections/craters*", lambda route: route.fulfill(json=body))
     page.goto(page.url.split("#")[0] + "#/map")
     page.get_by_role("heading", name=f"{MANY:,} craters in view").wait_for(timeout=WAIT)
-    median = page.evaluate(FRAMES)
-    print(json.dumps({"craters": MANY, "median frame, ms": round(median, 1)}))
-    assert median < SLOW
+    before = count_milliseconds(chromium)
+    page.evaluate(FRAMES, [STEPS])
+    spent = (count_milliseconds(chromium) - before) / STEPS
+    print(json.dumps({"craters": MANY, "processor time per frame, ms": round(spent, 1)}))
+    assert spent < SLOW
+
+
+def count_milliseconds(chromium: Any) -> float:
+    """Processor time of all of Chromium's processes so far."""
+    session = chromium.new_browser_cdp_session()
+    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    session.detach()
+    return 1000 * sum(float(process["cpuTime"]) for process in processes)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -132,7 +132,7 @@ def serve(
             reports=reports,
             training=training,
             reviews=tuple(review or ()),
-            mosaic=mosaic and mosaic.file,
+            mosaic=mosaic.file if mosaic else None,
             mosaic_bounds=(mosaic.west, mosaic.south, mosaic.east, mosaic.north) if mosaic else (),
             cors=tuple(cors or ()),
             log=log.value,
