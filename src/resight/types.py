@@ -245,10 +245,7 @@ class PositionEstimate:
 
 @dataclass(frozen=True)
 class TokenMatches:
-    """For each token of a query, the most similar token of an image.
-
-    `boxes` span all patches of a token, `seeds` are its first patches.
-    """
+    """For each token of a query, the most similar token of an image; `seeds` are the first patches of tokens."""
 
     query_id: str
     image_id: str
@@ -354,8 +351,7 @@ class Branch:
         index: Replaces the recipe's index for this branch.
         regions: Splits database images into regions; None: the branch describes the whole image.
         query_regions: Splits the query likewise.
-        photometric: Changes the brightness of pictures before the encoder sees them; None: the encoder sees them as
-            they are.
+        photometric: Changes the brightness of what the encoder sees; None: it sees pictures as they are.
     """
 
     encoder: Choice

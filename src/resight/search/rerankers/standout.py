@@ -1,8 +1,8 @@
 """How far a candidate's score stands out from those of the other candidates: its robust z-score (`robust_zscore`).
 
 In: a ranking whose images carry the signal `of`. Adds the signal `OF_standout`; the order stays, unless a calibration
-that weighs it changes it. An image without the signal gets 0. On some ground every crater resembles every other, and a high score proves little there. Of a
-query at several rotations it compares the candidates of all of them.
+that weighs it changes it. An image without the signal gets 0. On some ground every crater resembles every other, and a
+high score proves little there. Of a query at several rotations it compares the candidates of all of them.
 """
 
 from dataclasses import dataclass, replace
