@@ -29,6 +29,7 @@ from resight.search.request import SearchRequest
 from resight.store import ImageRecord
 from resight.types import FloatArray, Picture, Skipped
 
+SAME_CIRCLE = 0.5  # intersection over union of two circles that are one crater
 SAME = 0.5  # probability from which an image counts as the same instance
 By = Literal["auto", "form", "vectors"]
 Crops = list[tuple[ImageRecord, CraterView]]
@@ -122,9 +123,10 @@ def _describe(picture: Picture, side: float, encoder: crater_form.FormEncoder) -
 
 
 def shares_ground(one: CraterView, other: CraterView) -> bool:
-    """Whether the discs within two crops overlap; crops of one crater always do."""
+    """Whether the discs within two crops overlap, or their craters are one by label or circle."""
     reach = (one.view * one.diameter_km + other.view * other.diameter_km) / 2
-    return one.distance_km(other) < reach or (bool(one.label) and one.label == other.label)
+    same = bool(one.label) and one.label == other.label
+    return same or one.distance_km(other) < reach or one.circle_iou(other) >= SAME_CIRCLE
 
 
 def _read_image(view: View, image: str | Path) -> tuple[ImageRecord | None, Picture]:
