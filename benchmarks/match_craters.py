@@ -27,7 +27,7 @@ from resight.apps.match_page import render
 from resight.audit.match.find_matches import MatchReport, Settings, find_matches, list_truths
 from resight.audit.match.match_entries import list_match_entries
 from resight.audit.match.match_priors import Priors
-from resight.audit.match.match_probability import Evidence, fingerprint_search
+from resight.audit.match.match_probability import SIGNAL, Evidence, fingerprint_search
 from resight.audit.match.ranked_candidates import rank_candidates
 from resight.collection import Collection, open_collection
 from resight.collection.view import View
@@ -186,10 +186,10 @@ def place(refs: Sequence[ImageRef], craters: Sequence[Crater]) -> list[ImageRef]
 def fit(a: View, b: View, path: Path) -> None:
     """One calibration for one direction, one for both; the best candidate of each crater takes part."""
     entries, others = list_match_entries(a.records(), True), list_match_entries(b.records(), True)
-    forward = rank_candidates(a, entries, b, others, 5, boxes=False)
+    forward = rank_candidates(a, entries, b, others, 5, signal=SIGNAL, boxes=False)
     best = [some.candidates[0].entry for some in forward]
     wanted = sorted(set(best))
-    back = rank_candidates(b, [others[number] for number in wanted], a, entries, 5, boxes=False)
+    back = rank_candidates(b, [others[number] for number in wanted], a, entries, 5, signal=SIGNAL, boxes=False)
     key = fingerprint_search(b)
     fitted = []
     for backward in (None, dict(zip(wanted, back, strict=True))):
@@ -199,7 +199,7 @@ def fit(a: View, b: View, path: Path) -> None:
             for number, other in enumerate(best)
         ]
         one = calibration.fit(samples)
-        names = ("log_odds",) if backward is None else ("log_odds", "back")
+        names = ("score",) if backward is None else ("score", "back")
         fitted.append(replace(one, spaces=dict.fromkeys(names, key)))
         chances = [one.probability(one.log_odds(signals)) for signals, _ in samples]
         truths = [same for _, same in samples]

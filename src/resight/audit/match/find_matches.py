@@ -3,7 +3,7 @@
     entries → priors → rank candidates, in one direction or both → one match each, or one-to-one → probability
 
 Several entries of A may have the same match. `mutual` keeps the pairs of which each is the other's best. `one_to_one`
-gives each entry of B to at most one of A, such that the sum of the log-odds of all pairs is largest. The report also
+gives each entry of B to at most one of A, such that the sum of the scores of all pairs is largest. The report also
 lists entries without a match of at least the probability `least`, and images that could not be read.
 """
 
@@ -19,7 +19,15 @@ from resight.audit.line_log import LineLog
 from resight.audit.match.bipartite_matching import match_one_to_one
 from resight.audit.match.match_entries import MatchEntry, are_craters, list_match_entries
 from resight.audit.match.match_priors import Priors, list_allowed
-from resight.audit.match.match_probability import Evidence, find_calibration, find_floor, fingerprint_search, judge
+from resight.audit.match.match_probability import (
+    SIGNAL,
+    Evidence,
+    find_calibration,
+    find_floor,
+    fingerprint_search,
+    judge,
+    require_calibration,
+)
 from resight.audit.match.ranked_candidates import Candidate, Ranked, rank_candidates
 from resight.collection import Collection
 from resight.collection.view import View
@@ -93,7 +101,8 @@ def find_matches(
         return MatchReport(alone, alone, settings, craters, False, frozenset(), (), ())
     fitted = find_calibration(target, craters, settings.mutual)
     by_one = find_calibration(target, craters, False)
-    ranking = _Ranking(settings, work, progress, repr((source.commit_id, target.commit_id, fingerprint_search(target))))
+    state = source.commit_id, target.commit_id, fingerprint_search(target), fitted or require_calibration(target)
+    ranking = _Ranking(settings, work, progress, repr(state), SIGNAL if fitted else "")
     forward = ranking.rank("matching", (source, entries), (target, others))
     chosen = _assign(forward, find_floor(fitted, settings.least)) if settings.one_to_one else _take_best(forward)
     backward = None
@@ -161,6 +170,7 @@ class _Ranking:
     work: Path | None
     progress: Progress | None
     key: str
+    signal: str
 
     def rank(self, label: str, asked: Side, searched: Side) -> list[Ranked]:
         settings, progress = self.settings, self.progress
@@ -169,6 +179,7 @@ class _Ranking:
         return rank_candidates(
             *(*asked, *searched, max(settings.candidates, 2)),
             allowed=list_allowed(asked[1], searched[1], settings.priors) if settings.priors else None,
+            signal=self.signal,
             boxes=label == "matching",
             log=LineLog.open(self.work / f"{label.replace(' ', '_')}.jsonl", key) if self.work else None,
             progress=(lambda done, total: progress(label, done, total)) if progress else None,
@@ -178,7 +189,7 @@ class _Ranking:
 @dataclass(frozen=True)
 class _Chosen:
     candidate: Candidate
-    taken: frozenset[int] = frozenset()  # entries of B that others have, by larger log-odds, and that do not compete
+    taken: frozenset[int] = frozenset()  # entries of B that others have, by a higher score, and that do not compete
 
 
 def _take_best(forward: Sequence[Ranked]) -> dict[int, _Chosen]:
@@ -188,13 +199,13 @@ def _take_best(forward: Sequence[Ranked]) -> dict[int, _Chosen]:
 def _assign(forward: Sequence[Ranked], floor: float) -> dict[int, _Chosen]:
     """Each entry of B at most once; a pair below the floor could never be listed."""
     known = {(number, one.entry): one for number, some in enumerate(forward) for one in some.candidates}
-    weights = {(str(a), str(b)): one.log_odds - floor + 1e-6 for (a, b), one in known.items()}
+    weights = {(str(a), str(b)): one.score - floor + 1e-6 for (a, b), one in known.items()}
     pairs = {int(a): int(b) for a, b in match_one_to_one(weights).items()}
-    odds = {b: known[a, b].log_odds for a, b in pairs.items()}
+    odds = {b: known[a, b].score for a, b in pairs.items()}
     return {
         a: _Chosen(
             known[a, b],
-            frozenset(one.entry for one in forward[a].candidates if odds.get(one.entry, -math.inf) > one.log_odds),
+            frozenset(one.entry for one in forward[a].candidates if odds.get(one.entry, -math.inf) > one.score),
         )
         for a, b in pairs.items()
     }

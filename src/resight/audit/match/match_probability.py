@@ -1,18 +1,17 @@
 """The probability that two entries match: ranked candidates of both directions in, a probability per pair out.
 
 A search judges a pair by itself. A match knows more: how far the pair lies above the entry's other candidates, above
-the other entries that want the same one, and whether the search in the other direction agrees. Signals, in log-odds of
-the search, differences cut off at ±LIMIT:
+the other entries that want the same one, and whether the search in the other direction agrees. Signals:
 
-    log_odds     of the pair
-    margin       above the best other candidate of a
-    rival        above the best other entry of A that has b among its candidates
-    back         of the pair in the other direction, if that was searched
-    back_margin  above the best other candidate of b, in that direction
+    score        of the pair: the signal `layout` of the search
+    margin       above the best other candidate of a, at most LIMIT
+    rival        above the best other entry of A that has b among its candidates, at most LIMIT
+    back         score in the other direction, if that was searched
+    back_margin  above the best other candidate of b, in that direction, at most LIMIT
 
-A calibration of these signals belongs to the calibration of the search whose log-odds they are. The shipped one
-(`benchmarks/match_craters.py --fit`) is for craters and the preset `craters`; without one, the probability is that of
-the search.
+The probability is logistic in them. A calibration belongs to the encoding and the rerankers that it was fitted on. The
+shipped one (`benchmarks/match_craters.py --fit`) is for craters and the preset `craters`. Without one, the score is the
+log-odds of the search, and the probability is that of the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +26,14 @@ from resight.files.fingerprint import fingerprint
 from resight.search.calibration import Calibration, Signals, load
 
 FITTED = Path(__file__).with_name("match_calibration.json")
-LIMIT = 10.0
+SIGNAL = "layout"
+LIMIT = 0.06  # of tuning craters, by cross-validation: larger margins say no more
 SUREST = 1 - 1e-9  # keeps log-odds finite
-Odds = list[dict[int, float]]  # per entry: number of a candidate → log-odds
+Odds = list[dict[int, float]]  # per entry: number of a candidate → score
 
 
 class Evidence:
-    """The log-odds of all candidates, by entry of A and by entry of B."""
+    """The scores of all candidates, by entry of A and by entry of B."""
 
     def __init__(self, forward: Sequence[Ranked], backward: Mapping[int, Ranked] | None, others: int) -> None:
         """`others` is the number of entries of B; `backward`: by entry of B, of those that were searched."""
@@ -41,20 +41,20 @@ class Evidence:
         self._backward = None if backward is None else {number: _read(some) for number, some in backward.items()}
         self._wanted: Odds = [{} for _ in range(others)]
         for a, candidates in enumerate(self._forward):
-            for b, odds in candidates.items():
-                self._wanted[b][a] = odds
+            for b, score in candidates.items():
+                self._wanted[b][a] = score
 
     def list_signals(self, a: int, b: int, taken: frozenset[int] = frozenset()) -> Signals:
         """The signals of a pair; entries of B that are `taken` by others do not compete for a."""
-        odds = self._forward[a][b]
+        score = self._forward[a][b]
         signals = {
-            "log_odds": odds,
-            "margin": _above({one: value for one, value in self._forward[a].items() if one not in taken}, b, odds),
-            "rival": _above(self._wanted[b], a, odds),
+            "score": score,
+            "margin": _above({one: value for one, value in self._forward[a].items() if one not in taken}, b, score),
+            "rival": _above(self._wanted[b], a, score),
         }
         if self._backward is not None:
             there = self._backward[b]
-            back = there.get(a, min(there.values(), default=-LIMIT))
+            back = there.get(a, min(there.values(), default=0.0))
             signals |= {"back": back, "back_margin": _above(there, a, back)}
         return signals
 
@@ -71,37 +71,39 @@ def find_calibration(view: View, craters: bool, both: bool, path: Path = FITTED)
 
     `both`: whether both directions are searched.
     """
-    key = fingerprint_search(view)
     if not craters or not path.is_file():
         return None
-    fitting = (one for one in _load(path) if one.spaces.get("log_odds") == key)
+    key = fingerprint_search(view)
+    fitting = (one for one in _load(path) if one.spaces.get("score") == key)
     return next((one for one in fitting if ("back" in one.spaces) == both), None)
 
 
 def fingerprint_search(view: View) -> str:
-    """Of what the log-odds of a search depend on: encodings, rerankers and calibration."""
+    """Of what the scores of a search depend on, but for the images: encodings, shortlist and rerankers."""
     recipe = view.recipe
     spaces = [layout.space for layout in view.layout]
-    return fingerprint(repr((spaces, recipe.fusion, recipe.rerankers, _require(view))), 16)
+    weights = [branch.weight for branch in recipe.branches]
+    return fingerprint(repr((spaces, weights, recipe.fusion, recipe.rerankers)), 16)
 
 
 def judge(view: View, fitted: Calibration | None, signals: Signals) -> float:
-    calibration = fitted or _require(view)
-    odds = fitted.log_odds(signals) if fitted else signals["log_odds"]
-    return float(calibration.probability(odds))
+    if fitted:
+        return fitted.probability(fitted.log_odds(signals))
+    return require_calibration(view).probability(signals["score"])
 
 
 def find_floor(fitted: Calibration | None, least: float) -> float:
-    """The log-odds of the search below which no pair reaches the probability `least`, even without competition."""
+    """The score below which no pair reaches the probability `least`, even without competition."""
     wanted = log(least / (1 - least)) if 0 < least < 1 else log(SUREST / (1 - SUREST)) * (1 if least else -1)
     if fitted is None:
         return wanted
-    rest = fitted.bias + sum(weight * LIMIT for name, weight in fitted.weights.items() if name != "log_odds")
-    own = fitted.weights.get("log_odds", 0.0)
+    rest = fitted.bias + sum(weight * LIMIT for name, weight in fitted.weights.items() if name != "score")
+    own = fitted.weights.get("score", 0.0)
     return (wanted - rest) / own if own > 0 else -1e6
 
 
-def _require(view: View) -> Calibration:
+def require_calibration(view: View) -> Calibration:
+    """Of the search."""
     calibration = view.pipeline.calibration
     if calibration is None:
         raise InputError(
@@ -119,10 +121,10 @@ def _load(path: Path) -> tuple[Calibration, ...]:
 
 
 def _read(ranked: Ranked) -> dict[int, float]:
-    return {one.entry: one.log_odds for one in ranked.candidates}
+    return {one.entry: one.score for one in ranked.candidates}
 
 
-def _above(values: dict[int, float], own: int, odds: float) -> float:
-    """How far above the best other: LIMIT without any other."""
+def _above(values: Mapping[int, float], own: int, score: float) -> float:
+    """How far above the best other; LIMIT without any other."""
     other = max((value for one, value in values.items() if one != own), default=-float("inf"))
-    return max(-LIMIT, min(odds - other, LIMIT))
+    return max(-LIMIT, min(score - other, LIMIT))

@@ -33,7 +33,7 @@ class Candidate:
     """An entry of the target with its best pair of images."""
 
     entry: int  # number
-    log_odds: float  # of the search
+    score: float  # the log-odds of the search, or one of its signals
     a: str
     b: str
     box: Box | None = None  # in b
@@ -54,18 +54,22 @@ def rank_candidates(
     count: int,
     *,
     allowed: Sequence[IntArray] | None = None,
+    signal: str = "",
     boxes: bool = True,
     log: LineLog | None = None,
     progress: Progress | None = None,
 ) -> list[Ranked]:
-    """The best `count` of `others` for each of `entries`; `allowed` lists the numbers that priors leave."""
+    """The best `count` of `others` for each of `entries`, by a signal of the search or, without one, by its log-odds.
+
+    `allowed` lists the numbers that priors leave.
+    """
     owner = {name: number for number, entry in enumerate(others) for name in entry.ids}
     views = max((len(entry.ids) for entry in others), default=1)
     background = frozenset(_draw(list(owner))) if allowed is not None else frozenset[str]()
     ranked = [_restore(line) for line in log.lines] if log else []
     for number in range(len(ranked), len(entries)):
         names = None if allowed is None else [name for one in allowed[number].tolist() for name in others[one].ids]
-        found = _rank(source, entries[number], target, owner, (count * views, names, background), boxes)
+        found = _rank(source, entries[number], target, owner, (count * views, names, background), (signal, boxes))
         one = replace(found, candidates=found.candidates[:count])
         ranked.append(one)
         if log:
@@ -81,7 +85,7 @@ def _rank(
     target: View,
     owner: Mapping[str, int],
     limits: tuple[int, Sequence[str] | None, frozenset[str]],
-    boxes: bool,
+    wanted: tuple[str, bool],
 ) -> Ranked:
     count, names, background = limits
     if not owner or names == []:
@@ -93,18 +97,23 @@ def _rank(
         if isinstance(query, Skipped):
             skipped.append(query)
             continue
-        for hit in _search(query, target, count, names, background, boxes):
+        for hit in _search(query, target, count, names, background, wanted):
             number = owner[hit.b]
             found = replace(hit, entry=number, a=name)
-            if number not in best or best[number].log_odds < found.log_odds:
+            if number not in best or best[number].score < found.score:
                 best[number] = found
-    return Ranked(tuple(sorted(best.values(), key=lambda one: (-one.log_odds, one.entry))), tuple(skipped))
+    return Ranked(tuple(sorted(best.values(), key=lambda one: (-one.score, one.entry))), tuple(skipped))
 
 
 def _search(
-    query: Query, target: View, count: int, names: Sequence[str] | None, background: frozenset[str], boxes: bool
+    query: Query,
+    target: View,
+    count: int,
+    names: Sequence[str] | None,
+    background: frozenset[str],
+    wanted: tuple[str, bool],
 ) -> Iterator[Candidate]:
-    pipeline = target.pipeline
+    pipeline, (signal, boxes) = target.pipeline, wanted
     if names is None:
         ranking = search(query, pipeline, count, by_tokens=0)
     else:
@@ -113,8 +122,9 @@ def _search(
     if boxes:
         ranking = locate(query, ranking, pipeline.gallery, by_tokens=len(ranking.ids))
     for name, score in zip(ranking.ids, ranking.scores.tolist(), strict=True):
-        inliers = int(ranking.signals.get(name, {}).get("inliers", 0))
-        yield Candidate(-1, score, query.id, name, ranking.boxes.get(name), inliers)
+        signals = ranking.signals.get(name, {})
+        value = signals.get(signal, 0.0) if signal else score
+        yield Candidate(-1, float(value), query.id, name, ranking.boxes.get(name), int(signals.get("inliers", 0)))
 
 
 def _keep(ranking: Ranking, names: frozenset[str], count: int) -> Ranking:
@@ -141,7 +151,7 @@ def _read_query(source: View, name: str) -> Query | Skipped:
 
 def _flatten(ranked: Ranked) -> list[object]:
     return [
-        [[one.entry, one.log_odds, one.a, one.b, one.box, one.inliers] for one in ranked.candidates],
+        [[one.entry, one.score, one.a, one.b, one.box, one.inliers] for one in ranked.candidates],
         [[one.path, one.reason] for one in ranked.skipped],
     ]
 
@@ -152,5 +162,5 @@ def _restore(line: Sequence[Any]) -> Ranked:
 
 
 def _restore_candidate(row: Sequence[Any]) -> Candidate:
-    number, log_odds, a, b, box, inliers = row
-    return Candidate(number, log_odds, a, b, tuple(box) if box else None, inliers)
+    number, score, a, b, box, inliers = row
+    return Candidate(number, score, a, b, tuple(box) if box else None, inliers)
