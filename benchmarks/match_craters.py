@@ -1,7 +1,7 @@
 """Craters of the Moon in two maps: how many `resight match` finds again, how many of its matches are right, and whether
 its probabilities hold.
 
-    RESIGHT_DATA=… python benchmarks/match_craters.py FOLDER [--encoder PRESET] [--terrain] [--fit FILE]
+    RESIGHT_DATA=… python benchmarks/match_craters.py FOLDER [--craters N] [--terrain] [--priors] [--fit FILE]
 
 A holds a crop of each crater cut out of one mosaic of photographs, B one cut out of another, made by other people from
 other photographs; with --terrain, B is a map of heights with light from the north-west. Craters are 20 km and larger,
@@ -63,6 +63,7 @@ def main() -> None:
     options.add_argument("--terrain", action="store_true", help="B is the hillshaded map of heights")
     options.add_argument("--craters", type=int, default=0, help="how many to draw; 0: all")
     options.add_argument("--smallest", type=float, default=SMALLEST, help="diameter in km")
+    options.add_argument("--priors", action="store_true", help="with positions that are 10 km off, within 30 km")
     options.add_argument("--fit", type=Path, metavar="FILE", help="fit on tuning craters, and write the calibration")
     given = options.parse_args()
     part, pair = "tuning" if given.fit else "test", "terrain" if given.terrain else "optical"
@@ -84,6 +85,8 @@ def main() -> None:
         return
     figures = {}
     for way, settings in WAYS.items():
+        if bool(settings.priors) != given.priors:
+            continue
         if settings.priors:
             moved = shift(first, generator)
             a = fill(
@@ -99,7 +102,7 @@ def main() -> None:
         (folder / f"{way.split(',')[0].replace(' ', '_')}{'_prior' if settings.priors else ''}.html").write_text(page)
         if way == "best of each":
             measure_classes(report, {one.id: one.diameter for one in craters})
-    (folder / f"figures_{name}.json").write_text(json.dumps(figures, indent=1))
+    (folder / f"figures_{'priors_' if given.priors else ''}{name}.json").write_text(json.dumps(figures, indent=1))
 
 
 def open_maps(data: Path, terrain: bool) -> tuple[tuple[MapImage, Cut], tuple[MapImage, Cut]]:

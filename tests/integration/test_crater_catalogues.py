@@ -10,6 +10,9 @@ from PIL import Image
 from support.builders import draw_texture
 from support.running import run
 
+from resight.audit.match.match_probability import find_calibration
+from resight.collection import open_collection
+
 RADIUS = 1737.4
 KM = 2.0  # per pixel of the ground
 DEGREE = float(np.radians(1)) * RADIUS
@@ -128,3 +131,11 @@ def test_pictures_are_compared_as_before_when_asked(doubled, tmp_path):
 def test_options_that_do_not_fit_are_refused(doubled, tmp_path):
     for options in (("--kinds", "copy"), ("--by", "name"), ("--by", "image", "--merged", tmp_path / "m.csv")):
         assert run("dedup", doubled, "--out", tmp_path / "p.csv", *options).code == 2
+
+
+def test_the_shipped_probabilities_belong_to_the_shipped_preset(tmp_path):
+    """Fails if the preset changes: fit them again with `benchmarks/match_craters.py --fit`."""
+    view = open_collection(tmp_path / "c.resight", "craters").view()
+    for both in (False, True):
+        assert find_calibration(view, craters=True, both=both) is not None
+    assert find_calibration(view, craters=False, both=False) is None

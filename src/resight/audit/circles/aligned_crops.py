@@ -24,7 +24,7 @@ from resight.files.fingerprint import fingerprint
 from resight.search.request import SearchRequest, StoredImage
 from resight.types import Skipped
 
-DEPTH = 10  # candidates per entry
+DEPTH = 5  # candidates per entry
 BEST_VIEW = 3.0  # sides of a crop in diameters: of several crops of an entry the nearest to it is compared
 HELD = 4096  # prepared crops in memory: 150 MB
 Progress = Callable[[str, int, int], None]
