@@ -14,11 +14,11 @@ import argparse
 import os
 import time
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from crater_parts.cut_crops import MOON_KM, cut_crops, fits, jitter
+from crater_parts.crops import read_craters, render
+from crater_parts.jitter import jitter
 from crater_parts.split import list_part
 
 from resight.audit.circles.aligned_crops import align_candidates, list_crops
@@ -26,15 +26,14 @@ from resight.audit.circles.circle_overlap import find_overlaps
 from resight.audit.circles.find_circles import By, CirclePair, find_circles, judge
 from resight.collection import Collection, open_collection
 from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.crater_view import CraterView
-from resight.data.maps.map_file import open_map
-from resight.data.maps.map_image import cut
+from resight.data.maps.crater_view import MOON_KM, CraterView
 from resight.evaluate.statistics.reliability import expected_calibration_error
 from resight.evaluate.statistics.tests import bootstrap_interval
 from resight.search import calibration
 
-MAP, VIEW, SMALLEST = "celestia_hires_moon.jpg", 3.0, 20.0
+MAP, VIEW, SMALLEST = "celestia", 3.0, 20.0
 ENTRIES, AGAIN, ERROR = 2000, 1000, 0.05
+AGAIN_SUFFIX = "_again"
 FIT_FROM = 0.1  # overlaps from which wrong pairs take part in the fit
 SURELY = 0.5  # overlap from which a pair of one catalogue is a duplicate itself, and takes no part
 
@@ -47,19 +46,17 @@ def main() -> None:
     given = options.parse_args()
     data = Path(os.environ["RESIGHT_DATA"]) / "moon"
     part = "tuning" if given.fit else "test"
-    image = open_map(data / MAP, (), MOON_KM * 1000)
-    craters = [one for one in list_part(read_catalogue(data / "HeadCraters.csv"), part) if one.diameter >= SMALLEST]
-    craters = [one for one in craters if fits(image, one, 1.2 * VIEW)]
+    craters = [one for one in list_part(read_craters(), part) if one.diameter >= SMALLEST]
     generator = np.random.default_rng(23)
     chosen = [craters[row] for row in sorted(generator.permutation(len(craters))[:ENTRIES])]
     twice = [chosen[row] for row in sorted(generator.permutation(len(chosen))[:AGAIN])]
-    again = jitter(twice, generator, ERROR, ERROR)
+    again = jitter(twice, generator, ERROR, ERROR, AGAIN_SUFFIX)
     print(f"{len(chosen)} {part} craters, {len(again)} of them again")
     if not given.fit:
         measure_positions(chosen, twice, again, read_catalogue(data / "LROCCraters.csv"), generator)
     folder = given.folder / part
     collection = open_collection(folder / f"{Path(given.encoder).stem}.resight", given.encoder)
-    collection.add(cut_crops(partial(cut, image), [*chosen, *again], folder / "crops", VIEW))
+    collection.add(render([*chosen, *again], MAP, VIEW, folder))
     if given.fit:
         fit(given.fit, craters, read_catalogue(data / "LROCCraters.csv"), collection, generator)
         return
@@ -77,7 +74,9 @@ def measure_positions(
     """Without pictures: the errors of the two measurements, and others; and what LROC's own catalogue has twice."""
     print_overlaps("these errors", [*chosen, *again], len(twice))
     for error in (0.025, 0.075, 0.1, 0.15):
-        print_overlaps(f"errors of {error:g}", [*chosen, *jitter(twice, generator, error, error)], len(twice))
+        print_overlaps(
+            f"errors of {error:g}", [*chosen, *jitter(twice, generator, error, error, AGAIN_SUFFIX)], len(twice)
+        )
     own = find_overlaps([view(one) for one in lroc], 0.3)
     print(f"LROC's {len(lroc)} craters: {sum(judge(one) >= 0.5 for one in own)} pairs listed; overlaps from 0.3 on:")
     print(" ".join(f"{one.iou:.2f}" for one in sorted(own, key=lambda one: -one.iou)))
@@ -85,7 +84,7 @@ def measure_positions(
 
 def print_overlaps(name: str, craters: Sequence[Crater], expected: int) -> None:
     listed = [one for one in find_overlaps([view(one) for one in craters], 0.3) if judge(one) >= 0.5]
-    right = sum(craters[one.a].id == craters[one.b].id.removesuffix("_again") for one in listed)
+    right = sum(craters[one.a].id == craters[one.b].id.removesuffix(AGAIN_SUFFIX) for one in listed)
     print(
         f"by position, {name}: recall {right / expected:.4f}, precision {right / max(len(listed), 1):.4f}", flush=True
     )
@@ -111,7 +110,7 @@ def measure(collection: Collection, by: By, work: Path, expected: int, generator
 
 
 def is_right(pair: CirclePair) -> bool:
-    return pair.label_a.removesuffix("_again") == pair.label_b.removesuffix("_again")
+    return pair.label_a.removesuffix(AGAIN_SUFFIX) == pair.label_b.removesuffix(AGAIN_SUFFIX)
 
 
 def fit(
@@ -129,7 +128,7 @@ def fit(
     work.mkdir(parents=True, exist_ok=True)
     crops = list_crops(collection)
     aligned, _ = align_candidates([collection], [crops], FIT_FROM, work, None)
-    labels = [crop.label.removesuffix("_again") for crop in crops]
+    labels = [crop.label.removesuffix(AGAIN_SUFFIX) for crop in crops]
     both = [({"iou": one.iou, "agreement": one.agreement}, labels[one.a] == labels[one.b]) for one in aligned]
     by_alignment = calibration.fit(both)
     calibration.save([by_position, by_alignment], path)

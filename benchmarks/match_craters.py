@@ -1,50 +1,45 @@
 """Craters of the Moon in two maps: how many `resight match` finds again, how many of its matches are right, and whether
 its probabilities hold.
 
-    RESIGHT_DATA=… python benchmarks/match_craters.py FOLDER [--craters N] [--terrain] [--priors] [--fit FILE]
+    RESIGHT_DATA=… python benchmarks/match_craters.py FOLDER [--limit N] [--terrain] [--priors] [--fit FILE]
 
 A holds a crop of each crater cut out of one mosaic of photographs, B one cut out of another, made by other people from
-other photographs; with --terrain, B is a map of heights with light from the north-west. Craters are 20 km and larger,
-crops 6 diameters wide. Absent: a quarter of A's craters have no crop in B, and a tenth of B's none in A. Right is the
-same crater. With --fit the craters are the tuning ones, and the probabilities of matches are fitted on them and written
-to the file; otherwise they are test craters, of other ground (crater_parts/split.py). Not CraterBench-R.
+other photographs; with --terrain, A is the hillshaded map of heights. Craters are 20 km and larger, crops 6 diameters
+wide. A fifth of the craters have no crop in B; with --limit, A holds a part of them, so that most of B's are not in A.
+Right is the same crater. With --fit the craters are the tuning ones, and the probabilities of matches are fitted on
+them and written to the file; otherwise they are test craters, of other ground (crater_parts/split.py). Crops and
+collections are those of benchmarks/craters.py, if it ran in the same folder. Not CraterBench-R.
 """
 
 import argparse
 import json
-import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from crater_parts.cut_crops import MOON_KM, Cut, cut_crops, fits, jitter
+from crater_parts.crops import read_craters, render
+from crater_parts.jitter import jitter
+from crater_parts.measure import drop_some
 from crater_parts.split import list_part
+from craters import ABSENT, PAIRS, fill
 
-from resight.apps.match_page import render
+from resight import recipe as recipes
+from resight.apps.match_page import render as render_page
 from resight.audit.match.find_matches import MatchReport, Settings, find_matches, list_truths
 from resight.audit.match.match_entries import list_match_entries
 from resight.audit.match.match_priors import Priors
-from resight.audit.match.match_probability import SIGNAL, Evidence, fingerprint_search
+from resight.audit.match.match_probability import Evidence, fingerprint_spaces
 from resight.audit.match.ranked_candidates import rank_candidates
-from resight.collection import Collection, open_collection
 from resight.collection.view import View
-from resight.data.maps.crater_catalogue import Crater, read_catalogue
-from resight.data.maps.map_file import open_map
-from resight.data.maps.map_image import MapImage, cut
-from resight.data.maps.moon_maps import find_maps
-from resight.data.maps.terrain import Light
+from resight.data.maps.crater_catalogue import Crater
 from resight.evaluate.match_quality import Outcome, find_recall, measure_matches
 from resight.evaluate.statistics.reliability import expected_calibration_error
 from resight.search import calibration
 from resight.types import ImageRef
 
-MAPS = "moon_8k_color_brim16_4096x2048.jpg", "celestia_hires_moon.jpg"
-LIGHT = Light(315.0, 45.0, 2.0)
-VIEW, SMALLEST = 6.0, 20.0  # the preset wants six diameters
-ABSENT, EXTRA = 0.25, 0.1
+VIEW = 6.0
 ERROR_KM = 10.0  # of the positions in A, for the measurement with a prior: a normal error to each side
 PRIORS = Priors(30.0, 1.3)
 WAYS = {
@@ -60,74 +55,49 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("folder", type=Path)
     options.add_argument("--encoder", default="craters")
-    options.add_argument("--terrain", action="store_true", help="B is the hillshaded map of heights")
-    options.add_argument("--craters", type=int, default=0, help="how many to draw; 0: all")
-    options.add_argument("--smallest", type=float, default=SMALLEST, help="diameter in km")
+    options.add_argument("--terrain", action="store_true", help="A is the hillshaded map of heights")
+    options.add_argument("--limit", type=int, default=0, help="craters in A; 0: all")
     options.add_argument("--priors", action="store_true", help="with positions that are 10 km off, within 30 km")
     options.add_argument("--fit", type=Path, metavar="FILE", help="fit on tuning craters, and write the calibration")
     given = options.parse_args()
-    part, pair = "tuning" if given.fit else "test", "terrain" if given.terrain else "optical"
-    folder = given.folder / f"{part}_{pair}"
-    here, there = open_maps(Path(os.environ["RESIGHT_DATA"]) / "moon", given.terrain)
-    craters = choose(
-        Path(os.environ["RESIGHT_DATA"]) / "moon", part, given.smallest, given.craters, (here[0], there[0])
+    part, (asked, database) = "tuning" if given.fit else "test", PAIRS[int(given.terrain)]
+    recipe, craters = recipes.load(given.encoder), list_part(read_craters(), part)
+    first = choose(craters, given.limit)
+    name = f"{part}_{asked}_{VIEW:g}x_{given.limit or 'all'}"
+    refs = render(first, asked, VIEW, given.folder)
+    if given.priors:
+        refs, name = move(refs, first), f"{name}_moved"
+    a = fill(recipe, refs, given.folder / name)
+    b = fill(
+        recipe,
+        drop_some(render(craters, database, VIEW, given.folder), ABSENT),
+        given.folder / f"{part}_{database}_{VIEW:g}x_most",
     )
-    generator = np.random.default_rng(23)
-    draw = generator.random(len(craters))
-    first = [one for one, at in zip(craters, draw, strict=True) if at >= EXTRA]
-    second = [one for one, at in zip(craters, draw, strict=True) if at < 1 - ABSENT]
-    name = f"{Path(given.encoder).stem}_{len(craters)}.resight"
-    a = fill(folder / f"a_{name}", given.encoder, cut_crops(here[1], first, folder / "a", VIEW))
-    b = fill(folder / f"b_{name}", given.encoder, cut_crops(there[1], second, folder / "b", VIEW))
-    print(f"{pair}, {part}: {len(first)} craters in A, {len(second)} in B, preset {given.encoder}")
+    print(f"{part}: {len(a)} craters of {asked} in {len(b)} of {database}, preset {given.encoder}", flush=True)
     if given.fit:
         fit(a.view(), b.view(), given.fit)
         return
+    results = given.folder / f"match_{name}"
+    results.mkdir(exist_ok=True)
     figures = {}
     for way, settings in WAYS.items():
         if bool(settings.priors) != given.priors:
             continue
-        if settings.priors:
-            moved = shift(first, generator)
-            a = fill(
-                folder / f"moved_{name}", given.encoder, place(cut_crops(here[1], first, folder / "a", VIEW), moved)
-            )
         started = time.perf_counter()
-        work = folder / f"work_{'prior' if settings.priors else 'plain'}"  # ways share what they have in common
-        work.mkdir(exist_ok=True)
-        report = find_matches(a, b, settings, work=work)
+        report = find_matches(a, b, settings, work=results)  # ways share what they have in common
         figures[way] = measure(way, report, time.perf_counter() - started)
         outcomes = [Outcome(*one) for one in list_truths(report)]
-        page = render(report, a, b, outcomes, measure_matches(outcomes, settings.least))
-        (folder / f"{way.split(',')[0].replace(' ', '_')}{'_prior' if settings.priors else ''}.html").write_text(page)
+        page = render_page(report, a, b, outcomes, measure_matches(outcomes, settings.least))
+        (results / f"{way.replace(' ', '_')}.html").write_text(page, encoding="utf-8")
         if way == "best of each":
             measure_classes(report, {one.id: one.diameter for one in craters})
-    (folder / f"figures_{'priors_' if given.priors else ''}{name}.json").write_text(json.dumps(figures, indent=1))
+    (results / "figures.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
 
 
-def open_maps(data: Path, terrain: bool) -> tuple[tuple[MapImage, Cut], tuple[MapImage, Cut]]:
-    """For A and for B, the map, and how to cut a frame out of it."""
-    images = [open_map(data / name, (), MOON_KM * 1000) for name in MAPS]
-    cuts: list[Cut] = [partial(cut, image) for image in images]
-    if not terrain:
-        return (images[0], cuts[0]), (images[1], cuts[1])
-    maps = find_maps(data)
-    return (images[1], cuts[1]), (images[1], lambda frame, pixels: maps.shade(frame, True, LIGHT, pixels))
-
-
-def choose(data: Path, part: str, smallest: float, count: int, maps: Iterable[MapImage]) -> list[Crater]:
-    listed = [one for one in read_catalogue(data / "HeadCraters.csv") if one.diameter >= smallest]
-    craters = [one for one in list_part(listed, part) if all(fits(image, one, VIEW) for image in maps)]
-    if not count:
-        return craters
-    rows = np.random.default_rng(0).permutation(len(craters))[:count]
-    return [craters[row] for row in sorted(rows.tolist())]
-
-
-def fill(path: Path, encoder: str, refs: Sequence[ImageRef]) -> Collection:
-    collection = open_collection(path, encoder)
-    collection.add(refs)
-    return collection
+def choose(craters: Sequence[Crater], limit: int) -> list[Crater]:
+    """The same as benchmarks/craters.py chooses."""
+    rows = sorted(np.random.default_rng(1).permutation(len(craters))[: limit or len(craters)].tolist())
+    return [craters[row] for row in rows]
 
 
 def measure(way: str, report: MatchReport, seconds: float) -> dict[str, object]:
@@ -172,28 +142,32 @@ def measure_classes(report: MatchReport, diameters: dict[str, float]) -> None:
             print(f"  {low} to {high} km: {found.present} present, R@1 {found.best_right:.3f}, at .99 {recall:.3f}")
 
 
-def shift(craters: Sequence[Crater], generator: np.random.Generator) -> list[Crater]:
-    """The same craters, as a catalogue in another frame places them; the crops stay."""
-    return [jitter([one], generator, ERROR_KM / one.diameter, 0.05, "")[0] for one in craters]
-
-
-def place(refs: Sequence[ImageRef], craters: Sequence[Crater]) -> list[ImageRef]:
+def move(refs: Sequence[ImageRef], craters: Sequence[Crater]) -> list[ImageRef]:
+    """The same crops, in a catalogue of another frame: positions are ERROR_KM off to each side, diameters 5 %."""
+    generator = np.random.default_rng(23)
+    moved = [jitter([one], generator, ERROR_KM / one.diameter, 0.05)[0] for one in craters]
     return [
         replace(
-            ref, attributes={**ref.attributes, "crater_lat": at.lat, "crater_lon": at.lon, "diameter_km": at.diameter}
+            ref,
+            attributes={
+                **ref.attributes,
+                "crater_lat": at.lat,
+                "crater_lon": at.lon,
+                "diameter_km": at.diameter,
+            },
         )
-        for ref, at in zip(refs, craters, strict=True)
+        for ref, at in zip(refs, moved, strict=True)
     ]
 
 
 def fit(a: View, b: View, path: Path) -> None:
     """One calibration for one direction, one for both; the best candidate of each crater takes part."""
     entries, others = list_match_entries(a.records(), True), list_match_entries(b.records(), True)
-    forward = rank_candidates(a, entries, b, others, 5, signal=SIGNAL, boxes=False)
+    forward = rank_candidates(a, entries, b, others, 5, centred=True, boxes=False)
     best = [some.candidates[0].entry for some in forward]
     wanted = sorted(set(best))
-    back = rank_candidates(b, [others[number] for number in wanted], a, entries, 5, signal=SIGNAL, boxes=False)
-    key = fingerprint_search(b)
+    back = rank_candidates(b, [others[number] for number in wanted], a, entries, 5, centred=True, boxes=False)
+    key = fingerprint_spaces(b)
     fitted = []
     for backward in (None, dict(zip(wanted, back, strict=True))):
         evidence = Evidence(forward, backward, len(others))

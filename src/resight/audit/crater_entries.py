@@ -24,6 +24,7 @@ class Entry:
     label: str
     ids: tuple[str, ...]  # of the images
     crater: CraterView
+    sides: tuple[float, ...] = ()  # of the crops, in diameters; 0: unknown
 
 
 def is_of_craters(records: Iterable[ImageRecord]) -> bool:
@@ -49,7 +50,10 @@ def list_entries(records: Iterable[ImageRecord]) -> list[Entry]:
                 fix="make the collection with `resight craters`, or give the attributes in a manifest",
             )
         crops.setdefault(view.label or record.id, []).append((record.id, view))
-    return [Entry(label, tuple(id for id, _ in some), _agree(label, some)) for label, some in crops.items()]
+    return [
+        Entry(label, tuple(id for id, _ in some), _agree(label, some), tuple(view.view for _, view in some))
+        for label, some in crops.items()
+    ]
 
 
 def place(craters: Sequence[CraterView]) -> NDArray[np.float64]:

@@ -20,11 +20,10 @@ from resight.audit.match.bipartite_matching import match_one_to_one
 from resight.audit.match.match_entries import MatchEntry, are_craters, list_match_entries
 from resight.audit.match.match_priors import Priors, list_allowed
 from resight.audit.match.match_probability import (
-    SIGNAL,
     Evidence,
     find_calibration,
     find_floor,
-    fingerprint_search,
+    fingerprint_spaces,
     judge,
     require_calibration,
 )
@@ -101,8 +100,8 @@ def find_matches(
         return MatchReport(alone, alone, settings, craters, False, frozenset(), (), ())
     fitted = find_calibration(target, craters, settings.mutual)
     by_one = find_calibration(target, craters, False)
-    state = source.commit_id, target.commit_id, fingerprint_search(target), fitted or require_calibration(target)
-    ranking = _Ranking(settings, work, progress, repr(state), SIGNAL if fitted else "")
+    state = source.commit_id, target.commit_id, fingerprint_spaces(target), fitted or require_calibration(target)
+    ranking = _Ranking(settings, work, progress, repr(state), fitted is not None)
     forward = ranking.rank("matching", (source, entries), (target, others))
     chosen = _assign(forward, find_floor(fitted, settings.least)) if settings.one_to_one else _take_best(forward)
     backward = None
@@ -170,7 +169,7 @@ class _Ranking:
     work: Path | None
     progress: Progress | None
     key: str
-    signal: str
+    centred: bool
 
     def rank(self, label: str, asked: Side, searched: Side) -> list[Ranked]:
         settings, progress = self.settings, self.progress
@@ -179,7 +178,7 @@ class _Ranking:
         return rank_candidates(
             *(*asked, *searched, max(settings.candidates, 2)),
             allowed=list_allowed(asked[1], searched[1], settings.priors) if settings.priors else None,
-            signal=self.signal,
+            centred=self.centred,
             boxes=label == "matching",
             log=LineLog.open(self.work / f"{label.replace(' ', '_')}.jsonl", key) if self.work else None,
             progress=(lambda done, total: progress(label, done, total)) if progress else None,

@@ -21,6 +21,10 @@ class MatchEntry:
     crater: CraterView | None = None
     position: Position | None = None  # on the Earth
     label: str = ""  # of an image, if it has one
+    sides: tuple[float, ...] = ()  # of the crops of a crater, in diameters; 0: unknown
+
+    def find_side(self, name: str) -> float:
+        return self.sides[self.ids.index(name)] if self.sides else 0.0
 
     def distance_km(self, other: "MatchEntry") -> float | None:
         """None unless both positions are known, on one globe."""
@@ -41,7 +45,10 @@ def are_craters(*views: View) -> bool:
 
 def list_match_entries(records: Iterable[ImageRecord], craters: bool) -> list[MatchEntry]:
     if craters:
-        return [MatchEntry(one.label, one.ids, one.crater, label=one.label) for one in list_entries(records)]
+        return [
+            MatchEntry(one.label, one.ids, one.crater, label=one.label, sides=one.sides)
+            for one in list_entries(records)
+        ]
     return [
         MatchEntry(
             record.id,

@@ -3,15 +3,15 @@
 A search judges a pair by itself. A match knows more: how far the pair lies above the entry's other candidates, above
 the other entries that want the same one, and whether the search in the other direction agrees. Signals:
 
-    score        of the pair: the signal `layout` of the search
+    score        of the pair: the layout of the tokens, with both craters in the middle (centred_layout.py)
     margin       above the best other candidate of a, at most LIMIT
     rival        above the best other entry of A that has b among its candidates, at most LIMIT
     back         score in the other direction, if that was searched
     back_margin  above the best other candidate of b, in that direction, at most LIMIT
 
-The probability is logistic in them. A calibration belongs to the encoding and the rerankers that it was fitted on. The
-shipped one (`benchmarks/match_craters.py --fit`) is for craters and the preset `craters`. Without one, the score is the
-log-odds of the search, and the probability is that of the search.
+The probability is logistic in them. A calibration belongs to the encoding that it was fitted on; the shipped one
+(`benchmarks/match_craters.py --fit`) is for craters and the preset `craters`. Without one, the score is the log-odds of
+the search, and the probability is that of the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,7 @@ from resight.files.fingerprint import fingerprint
 from resight.search.calibration import Calibration, Signals, load
 
 FITTED = Path(__file__).with_name("match_calibration.json")
-SIGNAL = "layout"
-LIMIT = 0.06  # of tuning craters, by cross-validation: larger margins say no more
+LIMIT = 0.03  # of tuning craters, by cross-validation: larger margins say no more
 SUREST = 1 - 1e-9  # keeps log-odds finite
 Odds = list[dict[int, float]]  # per entry: number of a candidate → score
 
@@ -73,17 +72,14 @@ def find_calibration(view: View, craters: bool, both: bool, path: Path = FITTED)
     """
     if not craters or not path.is_file():
         return None
-    key = fingerprint_search(view)
+    key = fingerprint_spaces(view)
     fitting = (one for one in _load(path) if one.spaces.get("score") == key)
     return next((one for one in fitting if ("back" in one.spaces) == both), None)
 
 
-def fingerprint_search(view: View) -> str:
-    """Of what the scores of a search depend on, but for the images: encodings, shortlist and rerankers."""
-    recipe = view.recipe
-    spaces = [layout.space for layout in view.layout]
-    weights = [branch.weight for branch in recipe.branches]
-    return fingerprint(repr((spaces, weights, recipe.fusion, recipe.rerankers)), 16)
+def fingerprint_spaces(view: View) -> str:
+    """Of the encodings, on which the scores depend."""
+    return fingerprint(repr([layout.space for layout in view.layout]), 16)
 
 
 def judge(view: View, fitted: Calibration | None, signals: Signals) -> float:

@@ -3,9 +3,11 @@
 Every image of an entry is a query; of the images of a candidate, and of the views of an entry, the best pair counts.
 Results are logged entry by entry, so that a stopped run continues.
 
-With priors, only the allowed entries are ranked. A search weighs an image against the other candidates (a robust
-z-score, the mean of their tokens), which says nothing among two or three. So the allowed ones are ranked in the company
-of BACKGROUND other images, always the same ones, which are then left out.
+With `centred`, craters are scored by centred_layout.py; where one lies in a crop follows from the crop's `view`.
+
+Otherwise a search ranks them. It weighs an image against the other candidates (a robust z-score, the mean of their
+tokens), which says nothing among the two or three that priors leave. So these are ranked in the company of BACKGROUND
+other images, always the same ones, which are then left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from resight.audit.line_log import LineLog
+from resight.audit.match.centred_layout import rank_centred
 from resight.audit.match.match_entries import MatchEntry
 from resight.collection.view import View
 from resight.data.image_files import reason
@@ -33,7 +36,7 @@ class Candidate:
     """An entry of the target with its best pair of images."""
 
     entry: int  # number
-    score: float  # the log-odds of the search, or one of its signals
+    score: float  # the log-odds of the search, or the centred layout of craters
     a: str
     b: str
     box: Box | None = None  # in b
@@ -54,22 +57,25 @@ def rank_candidates(
     count: int,
     *,
     allowed: Sequence[IntArray] | None = None,
-    signal: str = "",
+    centred: bool = False,
     boxes: bool = True,
     log: LineLog | None = None,
     progress: Progress | None = None,
 ) -> list[Ranked]:
-    """The best `count` of `others` for each of `entries`, by a signal of the search or, without one, by its log-odds.
+    """The best `count` of `others` for each of `entries`, by the log-odds of the search, or by the centred layout.
 
     `allowed` lists the numbers that priors leave.
     """
     owner = {name: number for number, entry in enumerate(others) for name in entry.ids}
+    sides = {name: entry.find_side(name) for entry in others for name in entry.ids}
     views = max((len(entry.ids) for entry in others), default=1)
-    background = frozenset(_draw(list(owner))) if allowed is not None else frozenset[str]()
+    background = frozenset(_draw(list(owner))) if allowed is not None and not centred else frozenset[str]()
     ranked = [_restore(line) for line in log.lines] if log else []
     for number in range(len(ranked), len(entries)):
         names = None if allowed is None else [name for one in allowed[number].tolist() for name in others[one].ids]
-        found = _rank(source, entries[number], target, owner, (count * views, names, background), (signal, boxes))
+        found = _rank(
+            source, entries[number], target, owner, sides, (count * views, names, background), (centred, boxes)
+        )
         one = replace(found, candidates=found.candidates[:count])
         ranked.append(one)
         if log:
@@ -84,8 +90,9 @@ def _rank(
     entry: MatchEntry,
     target: View,
     owner: Mapping[str, int],
+    others: Mapping[str, float],
     limits: tuple[int, Sequence[str] | None, frozenset[str]],
-    wanted: tuple[str, bool],
+    wanted: tuple[bool, bool],
 ) -> Ranked:
     count, names, background = limits
     if not owner or names == []:
@@ -97,7 +104,12 @@ def _rank(
         if isinstance(query, Skipped):
             skipped.append(query)
             continue
-        for hit in _search(query, target, count, names, background, wanted):
+        hits = (
+            _centre(query, entry, name, target, others, (count, names))
+            if wanted[0]
+            else _search(query, target, count, names, background, wanted[1])
+        )
+        for hit in hits:
             number = owner[hit.b]
             found = replace(hit, entry=number, a=name)
             if number not in best or best[number].score < found.score:
@@ -111,9 +123,9 @@ def _search(
     count: int,
     names: Sequence[str] | None,
     background: frozenset[str],
-    wanted: tuple[str, bool],
+    boxes: bool,
 ) -> Iterator[Candidate]:
-    pipeline, (signal, boxes) = target.pipeline, wanted
+    pipeline = target.pipeline
     if names is None:
         ranking = search(query, pipeline, count, by_tokens=0)
     else:
@@ -122,9 +134,31 @@ def _search(
     if boxes:
         ranking = locate(query, ranking, pipeline.gallery, by_tokens=len(ranking.ids))
     for name, score in zip(ranking.ids, ranking.scores.tolist(), strict=True):
-        signals = ranking.signals.get(name, {})
-        value = signals.get(signal, 0.0) if signal else score
-        yield Candidate(-1, float(value), query.id, name, ranking.boxes.get(name), int(signals.get("inliers", 0)))
+        inliers = int(ranking.signals.get(name, {}).get("inliers", 0))
+        yield Candidate(-1, score, query.id, name, ranking.boxes.get(name), inliers)
+
+
+def _centre(
+    query: Query,
+    entry: MatchEntry,
+    name: str,
+    target: View,
+    others: Mapping[str, float],
+    limits: tuple[int, Sequence[str] | None],
+) -> Iterator[Candidate]:
+    count, names = limits
+    found = rank_centred(query, entry.find_side(name), target, others, names)[:count]
+    sizes = target.sizes([one for one, _ in found])
+    for one, score in found:
+        yield Candidate(-1, score, query.id, one, _box(others[one], sizes[one]))
+
+
+def _box(side: float, size: tuple[int, int]) -> Box | None:
+    """Around a circle in the middle of a crop that is `side` diameters wide."""
+    if not side:
+        return None
+    (width, height), half = size, min(size) / (2 * side)
+    return width / 2 - half, height / 2 - half, width / 2 + half, height / 2 + half
 
 
 def _keep(ranking: Ranking, names: frozenset[str], count: int) -> Ranking:
