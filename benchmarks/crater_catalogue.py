@@ -6,7 +6,7 @@ MOON holds HeadCraters.csv (20 km and more), LROCCraters.csv (5 to 20 km) and ce
 km per pixel. The catalogues are joined in FOLDER; every crater becomes a crop, however few pixels the map has for it:
 time and memory do not depend on that. The command runs as a process of its own. Printed as JSON: wall time, processor
 time of the command and of the processes that it starts, and the largest sum of their memory (shared pages counted
-once), looked at twice a second. Needs Linux. Run it again to measure a run that finds everything stored.
+once), looked at every two seconds. Needs Linux. Run it again to measure a run that finds everything stored.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from resight.data.maps.crater_catalogue import Crater, read_catalogue
 
 CATALOGUES = ("HeadCraters.csv", "LROCCraters.csv")
 MAP = "celestia_hires_moon.jpg"
-PAUSE = 0.5  # seconds between two looks at the memory
+PAUSE = 2.0  # seconds between two looks at the memory
 
 
 def main() -> None:
