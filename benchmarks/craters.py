@@ -85,20 +85,27 @@ def fill(recipe: Recipe, refs: Sequence[ImageRef], path: Path) -> Collection:
 def list_samples(found: Sequence[Asked]) -> list[tuple[calibration.Signals, bool]]:
     """The signals that a calibration of these stages must weigh, and whether the candidate is the same crater."""
     return [
-        ({name: value for name, value in signals.items() if name.endswith("_standout") or name == "layout"}, right)
+        (
+            {
+                name: value
+                for name, value in signals.items()
+                if name.endswith(("_standout", "_lead")) or name == "layout"
+            },
+            right,
+        )
         for one in found
         for signals, right in zip(one.signals, (label == one.label for label in one.labels), strict=True)
     ]
 
 
 def keep_fitted(samples: Sequence[tuple[calibration.Signals, bool]], recipe: Recipe) -> None:
-    """Replace the entry for this encoding and these signals among the calibrations that come with the package."""
+    """Replace the entry for this encoding among the calibrations that come with the package."""
     spaces = zip(recipe.branches, Encoder(recipe.branches).spaces, strict=True)
     fitted = replace(
         calibration.fit(samples),
         spaces={branch.descriptor.name: space for branch, space in spaces if branch.weight > 0},
     )
-    others = [entry for entry in calibration.load(calibration.SHIPPED) if set(entry.weights) != set(fitted.weights)]
+    others = [entry for entry in calibration.load(calibration.SHIPPED) if entry.spaces != fitted.spaces]
     calibration.save([*others, fitted], calibration.SHIPPED)
     print(f"{fitted.pairs} pairs, {fitted.same} same; bias {fitted.bias:.2f}, {dict(fitted.weights)}")
 

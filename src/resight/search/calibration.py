@@ -1,8 +1,9 @@
 """Signals → the probability that query and image show the very same instance.
 
 Logistic: log-odds = bias + Σ_s weight_s · f(x_s). f is log(1 + x) for the signals in LOGARITHMIC; log(1 + x −
-UNREMARKABLE), and 0 below that, for the robust z-score of one of several branches; and x for similarities. A missing
-signal counts as 0: an image that was not verified has no inliers. A calibration belongs to the signals that it was
+UNREMARKABLE), and 0 below that, for the robust z-score of one of several branches; ± log(1 + |x|) for a lead, which may
+be negative; and x for similarities. A missing signal counts as 0: an image that was not verified has no inliers. A
+calibration belongs to the signals that it was
 fitted on, e.g. ("asmk", "standout", "inliers"); if it uses the similarity of a learnt encoder, it belongs to that
 encoding, too. `benchmarks/fit_calibration.py` fitted the shipped ones on labelled pairs; `resight calibrate` fits one
 on a collection's own pairs.
@@ -171,6 +172,8 @@ def save(calibrations: Sequence[Calibration], path: Path) -> None:
 
 
 def _shape(name: str, value: Number) -> Number:
+    if name.endswith("_lead"):
+        return cast(Number, np.sign(value) * np.log1p(np.abs(value)))
     if name.endswith("_standout"):
         return cast(Number, np.log1p(np.maximum(value - UNREMARKABLE, 0.0)))
     return cast(Number, np.log1p(value)) if name in LOGARITHMIC else value

@@ -7,6 +7,7 @@ import pytest
 
 from resight.search import rerankers
 from resight.search.gallery import Gallery
+from resight.search.rerankers.standout import measure_leads
 from resight.types import Query, Ranking
 
 QUERY = Query("q", (1, 1), (0, 0, 1, 1), ())
@@ -24,6 +25,9 @@ def test_the_best_stands_out_by_its_distance_from_the_median_in_spreads() -> Non
     assert found.signals["a"]["layout_standout"] == pytest.approx(7 / 1.4826, rel=1e-4)
     assert found.signals["d"]["layout_standout"] == 0
     assert found.signals["a"]["layout"] == 10
+    # The second best stand out by 1 spread each.
+    assert found.signals["a"]["layout_lead"] == pytest.approx(6 / 1.4826, rel=1e-4)
+    assert found.signals["b"]["layout_lead"] == pytest.approx(-6 / 1.4826, rel=1e-4)
 
 
 def test_images_that_no_reranker_looked_at_do_not_stand_out() -> None:
@@ -32,4 +36,9 @@ def test_images_that_no_reranker_looked_at_do_not_stand_out() -> None:
     found = rerankers.build("standout", of="layout").rerank(QUERY, ranking, UNUSED)
     # Of 1 to 8 the median is 4.5; the distances from it have the median 2.
     assert found.signals["h"]["layout_standout"] == pytest.approx(3.5 / (2 * 1.4826), rel=1e-4)
-    assert found.signals["z"] == {"tokens": 0.5, "layout_standout": 0.0}
+    assert found.signals["z"] == {"tokens": 0.5, "layout_standout": 0.0, "layout_lead": 0.0}
+
+
+def test_two_that_are_equally_good_lead_nobody() -> None:
+    assert measure_leads(np.array([2, 7, 7, 1], np.float32)).tolist() == [-5, 0, 0, -6]
+    assert measure_leads(np.array([3], np.float32)).tolist() == [0]
