@@ -1,5 +1,6 @@
 """`resight lookalikes` of drawn craters: form, not tint; no crater of the same ground; a contact sheet."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,15 @@ def test_photographs_are_compared_by_vectors_and_have_no_form(tmp_path: Path) ->
     assert find_lookalikes(photos, plain.path).by == "vectors"
     with pytest.raises(InputError, match="by form"):
         find_lookalikes(photos, plain.path, by="form")
+
+
+def test_a_photograph_unknown_to_a_few_craters_and_other_photographs_is_none(tmp_path: Path) -> None:
+    craters = write_craters(tmp_path / "crops", 1)
+    mixed = open_collection(tmp_path / "mixed.resight", "tokens")
+    mixed.add([craters[0], *(replace(one, id=f"photo {one.id}", attributes={}) for one in craters)])
+    unknown = write_craters(tmp_path / "others", 3)[2].path
+    assert find_lookalikes(mixed, unknown).by == "vectors"
+    assert find_lookalikes(mixed, craters[0].id).by == "form"
 
 
 def test_the_command_writes_a_contact_sheet(craters: Collection, tmp_path: Path) -> None:

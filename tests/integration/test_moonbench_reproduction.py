@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shrink(value: Any, crops: Path) -> Any:
-    """A recipe with few queries, a smaller picture for the transformer, and every image as a candidate of two stages."""
+    """Few queries, a smaller picture for the transformer, and every image as a candidate of two stages."""
     if isinstance(value, list):
         return [shrink(part, crops) for part in value]
     if not isinstance(value, dict):

@@ -6,9 +6,10 @@ Two ways to compare, `by`:
     form        the form of craters (crater_form), for crops whose outline is known: attributes of
                 resight.data.maps.crater_view
 
-"auto" takes the form if the query is a crater's crop, and the vectors otherwise. By form, a crater is one answer,
-however many crops show it. Left out are the query's crater and all crops that share ground with it: by position where
-it is known, else crops of the same object by the probability of a search, and those that share ground with them.
+"auto" takes the form if the query is a crater's crop, or unknown to a collection that is mostly such crops, and the
+vectors otherwise. By form, a crater is one answer, however many crops show it. Left out are the query's crater and all
+crops that share ground with it: by position where it is known, else crops of the same object by the probability of a
+search, and those that share ground with them.
 """
 
 from collections import Counter
@@ -75,6 +76,8 @@ def find_lookalikes(
     stored, picture = _read_image(view, image)
     crops: Crops = [] if by == "vectors" else _list_crops(view)
     itself = stored or next((record for record, _ in crops if by_vectors.is_same_file(record, picture)), None)
+    if by == "auto" and not itself and 2 * len(crops) <= len(view):
+        crops = []
     crater = read_crater_view(itself.attributes) if itself else None
     side = crater.view if crater else 0.0 if itself else _most_common_side(crops)
     if by == "form" and not (crops and side):

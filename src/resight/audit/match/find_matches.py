@@ -7,7 +7,6 @@ gives each entry of B to at most one of A, such that the sum of the scores of al
 lists entries without a match of at least the probability `least`, and images that could not be read.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,21 +99,22 @@ def find_matches(
         return MatchReport(alone, alone, settings, craters, False, frozenset(), (), ())
     fitted = find_calibration(target, craters, settings.mutual)
     by_one = find_calibration(target, craters, False)
-    state = source.commit_id, target.commit_id, fingerprint_spaces(target), fitted or require_calibration(target)
+    scored = "centred" if fitted else require_calibration(target)
+    state = source.commit_id, target.commit_id, fingerprint_spaces(target), scored
     ranking = _Ranking(settings, work, progress, repr(state), fitted is not None)
     forward = ranking.rank("matching", (source, entries), (target, others))
     chosen = _assign(forward, find_floor(fitted, settings.least)) if settings.one_to_one else _take_best(forward)
     backward = None
     if settings.mutual:
-        wanted = sorted({one.candidate.entry for one in chosen.values()})
+        wanted = sorted({one.entry for one in chosen.values()})
         back = ranking.rank("matching back", (target, [others[number] for number in wanted]), (source, entries))
         backward = dict(zip(wanted, back, strict=True))
     evidence, one_way = Evidence(forward, backward, len(others)), Evidence(forward, None, len(others))
 
-    def pair(number: int, one: _Chosen) -> Matched:
-        entry, found = entries[number], one.candidate
-        chance = judge(target, fitted, evidence.list_signals(number, found.entry, one.taken))
-        rest = [c for c in forward[number].candidates if c.entry != found.entry and c.entry not in one.taken]
+    def pair(number: int, found: Candidate) -> Matched:
+        entry = entries[number]
+        chance = judge(target, fitted, evidence.list_signals(number, found.entry))
+        rest = [one for one in forward[number].candidates if one.entry != found.entry]
         second = judge(target, by_one, one_way.list_signals(number, rest[0].entry)) if rest else 0.0
         return Matched(
             *(found.a, found.b, chance, found.box, found.inliers, None, entry.label, others[found.entry].label),
@@ -185,29 +185,20 @@ class _Ranking:
         )
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    candidate: Candidate
-    taken: frozenset[int] = frozenset()  # entries of B that others have, by a higher score, and that do not compete
+def _take_best(forward: Sequence[Ranked]) -> dict[int, Candidate]:
+    return {number: some.candidates[0] for number, some in enumerate(forward) if some.candidates}
 
 
-def _take_best(forward: Sequence[Ranked]) -> dict[int, _Chosen]:
-    return {number: _Chosen(some.candidates[0]) for number, some in enumerate(forward) if some.candidates}
+def _assign(forward: Sequence[Ranked], floor: float) -> dict[int, Candidate]:
+    """Each entry of B at most once; a pair below the floor could never be listed.
 
-
-def _assign(forward: Sequence[Ranked], floor: float) -> dict[int, _Chosen]:
-    """Each entry of B at most once; a pair below the floor could never be listed."""
+    What another entry takes still counts as a competitor: an entry that is not in B at all must not seem sure of what
+    is left.
+    """
     known = {(number, one.entry): one for number, some in enumerate(forward) for one in some.candidates}
     weights = {(str(a), str(b)): one.score - floor + 1e-6 for (a, b), one in known.items()}
     pairs = {int(a): int(b) for a, b in match_one_to_one(weights).items()}
-    odds = {b: known[a, b].score for a, b in pairs.items()}
-    return {
-        a: _Chosen(
-            known[a, b],
-            frozenset(one.entry for one in forward[a].candidates if odds.get(one.entry, -math.inf) > one.score),
-        )
-        for a, b in pairs.items()
-    }
+    return {a: known[a, b] for a, b in pairs.items()}
 
 
 def _is_listed(one: Matched, settings: Settings) -> bool:

@@ -43,12 +43,11 @@ class Evidence:
             for b, score in candidates.items():
                 self._wanted[b][a] = score
 
-    def list_signals(self, a: int, b: int, taken: frozenset[int] = frozenset()) -> Signals:
-        """The signals of a pair; entries of B that are `taken` by others do not compete for a."""
+    def list_signals(self, a: int, b: int) -> Signals:
         score = self._forward[a][b]
         signals = {
             "score": score,
-            "margin": _above({one: value for one, value in self._forward[a].items() if one not in taken}, b, score),
+            "margin": _above(self._forward[a], b, score),
             "rival": _above(self._wanted[b], a, score),
         }
         if self._backward is not None:

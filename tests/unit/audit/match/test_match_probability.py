@@ -20,7 +20,6 @@ def test_margins_over_other_candidates_and_over_rivals():
     assert evidence.list_signals(0, 0) == pytest.approx({"score": 0.3, "margin": 0.02, "rival": 0.01})
     assert evidence.list_signals(1, 0) == pytest.approx({"score": 0.29, "margin": LIMIT, "rival": -0.01})
     assert evidence.list_signals(0, 1) == pytest.approx({"score": 0.28, "margin": -0.02, "rival": LIMIT})
-    assert evidence.list_signals(0, 1, frozenset({0}))["margin"] == LIMIT
     assert evidence.is_mutual(0, 0) is None
 
 
