@@ -6,29 +6,40 @@ and laid into another scene), and places at another hour (a window of the photog
 and noise). A candidate is "same" when it is the photograph that the view was made from; candidates of the same subject,
 or of the scene's, are left out.
 
-    python benchmarks/fit_calibration.py        writes src/resight/search/calibration.json
+With RESIGHT_DATA, as many queries of each shared set take part, too: of the tuning half (preset_parts/halves.py), each
+once with its answer in the database and once without. `benchmarks/presets.py` measures on the test halves.
+
+    python benchmarks/fit_calibration.py SIGNALS    writes src/resight/search/calibration.json
+
+SIGNALS is a folder for the signals of each preset, so that a run goes on where it stopped.
 """
 
+import json
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
+from preset_parts.halves import load_halves
 
 from resight.collection import Collection, open_collection
 from resight.data import image_files
 from resight.data.folder_walk import walk
 from resight.errors import ImageError
+from resight.evaluate.synthetic_views import show_flat, show_place
 from resight.search import calibration
+from resight.search.pipeline import search
+from resight.search.request import SearchRequest
 from resight.types import ImageRef, Picture, Skipped
 
 SMALLEST = 200  # pixels; below are icons and drawings
-Pixels = NDArray[np.uint8]
+QUERIES = 60  # of each shared set
+CANDIDATES = 30
+PRESETS = (("sift_tokens", ("aggregated",)), ("sift", ()), ("sift_vlad", ()), ("tokens", ()))  # and learnt scores
 Samples = Sequence[tuple[calibration.Signals, bool]]
 
 
@@ -45,10 +56,14 @@ def main() -> None:
     print(f"{len(photos)} photographs of {len(subjects)} subjects, {len(held)} of them in the collection")
     fitted = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name, learnt in (("sift", ()), ("sift_vlad", ()), ("sift_tokens", ("aggregated",)), ("tokens", ())):
+        for name, learnt in PRESETS:
             collection = open_collection(Path(scratch) / f"{name}.resight", name)
-            collection.add([photo.picture.ref for photo in photos if photo.subject in held])
-            samples = list(collect(collection, photos, np.random.default_rng(7)))
+            known = Path(sys.argv[1]) / f"{name}.json"
+            if not known.exists():
+                collection.add([photo.picture.ref for photo in photos if photo.subject in held])
+                made = list(collect(collection, photos, np.random.default_rng(7)))
+                write(known, [*made, *collect_shared(name, Path(scratch))])
+            samples = [(signals, same) for signals, same in json.loads(known.read_text())]
             for wanted in choose_signals(name, samples):
                 part = [({key: signals.get(key, 0.0) for key in wanted}, same) for signals, same in samples]
                 spaces = {key: space for key, space in name_spaces(collection).items() if key in learnt}
@@ -59,11 +74,18 @@ def main() -> None:
 
 
 def choose_signals(name: str, samples: Samples) -> list[list[str]]:
-    """With verification and without it. Of tokens alone only the standout is used, which suits every encoder."""
+    """With verification, with its geometry alone, and without. Of tokens alone only the standout, for every encoder."""
     if name == "tokens":
         return [["standout"]]
     everything = sorted({key for signals, _ in samples for key in signals})
-    return [everything, [key for key in everything if key != "inliers"]]
+    without_layout = [key for key in everything if not key.startswith("layout")]
+    alone = [key for key in without_layout if key not in ("inliers", "significance")]
+    return [everything, alone] if without_layout == everything else [everything, without_layout, alone]
+
+
+def write(file: Path, samples: Samples) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps([[dict(signals), bool(same)] for signals, same in samples]))
 
 
 def name_spaces(collection: Collection) -> dict[str, str]:
@@ -99,58 +121,28 @@ def collect(
                 else show_place(photo.picture.pixels, generator)
             )
             size = (pixels.shape[1], pixels.shape[0])
-            ranking = collection.ask(Picture(ImageRef("view", Path("view")), pixels, size), k=30).ranking
+            ranking = collection.ask(Picture(ImageRef("view", Path("view")), pixels, size), k=CANDIDATES).ranking
             for name in ranking.ids:
                 same = name == photo.picture.ref.id
                 if same or subject_of[name] not in (photo.subject, scene.subject):
                     yield ranking.signals[name], same
 
 
-def show_flat(pixels: Pixels, scene: Pixels, generator: np.random.Generator) -> Pixels:
-    """The photograph as a flat thing seen anew in another scene."""
-    height, width = pixels.shape[:2]
-    share = generator.uniform(0.25, 1.0)
-    scale = share * 700 / max(height, width)
-    background = cv2.resize(scene, (700, 700), interpolation=cv2.INTER_AREA)
-    tilt = np.radians(generator.normal(0, 15))
-    square = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
-    turned = (
-        (square - square.mean(axis=0)) * scale @ np.array([[np.cos(tilt), np.sin(tilt)], [-np.sin(tilt), np.cos(tilt)]])
-    )
-    turned += generator.normal(0, 0.06 * share * 700, (4, 2)) + 350 + generator.uniform(-1, 1, 2) * (1 - share) * 300
-    transform = cv2.getPerspectiveTransform(square.astype(np.float32), turned.astype(np.float32))
-    view = cv2.warpPerspective(pixels, transform, (700, 700), background, cv2.INTER_AREA, cv2.BORDER_TRANSPARENT)
-    lit = 255 * (view / 255.0) ** generator.uniform(0.5, 1.8) * generator.uniform(0.5, 1.2)
-    return spoil(lit, 2.0, 8, generator)
-
-
-def show_place(pixels: Pixels, generator: np.random.Generator) -> Pixels:
-    """A window of the photograph at another hour: darker, tinted, shaded from one side, with lamps."""
-    height, width = pixels.shape[:2]
-    part = generator.uniform(0.6, 1.0)
-    wide, high = int(width * part), int(height * part)
-    left, top = generator.integers(0, width - wide + 1), generator.integers(0, height - high + 1)
-    window = cv2.resize(
-        pixels[top : top + high, left : left + wide], (640, max(1, 640 * high // wide)), interpolation=cv2.INTER_AREA
-    )
-    lit = (window / 255.0) ** np.exp(generator.uniform(-0.5, 1.2)) * generator.uniform(0.15, 1.1)
-    y, x = np.mgrid[0 : lit.shape[0], 0 : lit.shape[1]]
-    from_side = np.cos(angle := generator.uniform(0, 2 * np.pi)) * x / x.max() + np.sin(angle) * y / max(y.max(), 1)
-    shade = (from_side - from_side.min()) / np.ptp(from_side)
-    lit *= (1 - generator.uniform(0, 0.8) * shade)[..., None] * generator.uniform((0.7, 1, 0.6), (1.1, 1, 1.1))
-    for _ in range(generator.integers(0, 4)):
-        lamp = (x - generator.uniform(0, x.max())) ** 2 + (y - generator.uniform(0, y.max())) ** 2
-        reach, strength = generator.uniform(15, 80), generator.uniform(0.2, 0.9)
-        lit += strength * np.exp(-lamp / (2 * reach**2))[..., None]
-    return spoil(255 * lit, 2.5, 12, generator)
-
-
-def spoil(view: NDArray[np.float64], blur: float, noise: float, generator: np.random.Generator) -> Pixels:
-    """Blurred, noisy and compressed, each up to that much."""
-    blurred = cv2.GaussianBlur(view, (0, 0), generator.uniform(0.3, blur))
-    noisy = np.clip(blurred + generator.normal(0, generator.uniform(0, noise), view.shape), 0, 255).astype(np.uint8)
-    _, packed = cv2.imencode(".jpg", noisy, [cv2.IMWRITE_JPEG_QUALITY, int(generator.integers(25, 90))])
-    return np.asarray(cv2.imdecode(packed, cv2.IMREAD_COLOR), np.uint8)
+def collect_shared(name: str, scratch: Path) -> Iterator[tuple[calibration.Signals, bool]]:
+    """The candidates of queries of the tuning halves, each searched with its answer and without."""
+    for half in load_halves("tuning", QUERIES):
+        collection = open_collection(scratch / f"{name} {half.name}.resight", name)
+        collection.add(list(half.dataset.database))
+        view = collection.view()
+        for ref in half.queries:
+            query = view.encode_query(SearchRequest(ref))
+            ignored = half.ignored(ref)
+            for allowed in (None, half.unlike(ref)):
+                ranking = search(query, view.pipeline, CANDIDATES, allowed, by_tokens=0)
+                for image in ranking.ids:
+                    if image not in ignored:
+                        yield ranking.signals[image], image in half.positives(ref)
+        print(f"{name}, {half.name}: {len(half.queries)} queries of the tuning half", flush=True)
 
 
 def report(name: str, fitted: calibration.Calibration, samples: Samples) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 from dedup_parts.copies import WAYS, copy
-from fit_calibration import Photo, load_photos, show_flat, show_place
+from fit_calibration import Photo, load_photos
 
 from resight.audit.dedup.branches import choose_branches
 from resight.audit.dedup.candidates import Depth, find_candidates
@@ -25,6 +25,7 @@ from resight.audit.dedup.grey_thumbnails import Side, make_thumbnails, outline_o
 from resight.audit.dedup.pairs import FITTED, classify, list_signals
 from resight.audit.dedup.verify import Finding, examine
 from resight.collection import open_collection
+from resight.evaluate.synthetic_views import show_flat, show_place
 from resight.search import calibration
 
 COPIES, VIEWS = 3, 2  # of each photograph

@@ -170,8 +170,9 @@ class Match:
         inliers: Number of distinct points that the model explains; several matches may share one.
         transform: [3, 3] query → image, or the fundamental matrix: see `model`.
         points: [n, 4] x, y in the query, x, y in the image; n is at least `inliers`.
-        model: "homography" or "fundamental".
+        model: "homography", "similarity" (with its affinity) or "fundamental".
         tentative: Number of matches before the model.
+        significance: −log10 of the number of such models to expect by chance; 0 if it shows nothing.
 
     Examples:
         >>> import resight
@@ -188,6 +189,7 @@ class Match:
     points: FloatArray
     model: str = "homography"
     tentative: int = 0
+    significance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -272,7 +274,7 @@ class Evidence:
         query_heat: [h, w] in 0..1 over the query.
         tokens: The pairs of tokens; None if no branch compares tokens.
         region: The best matching region, if images are split into regions.
-        located_by: Source of the box: homography, points, tokens or region.
+        located_by: Source of the box: homography, similarity, points, tokens or region.
 
     Examples:
         >>> import resight
@@ -306,7 +308,7 @@ class Hit:
         box: Where the object is in the image; None: not located.
         attributes: The image's label, position and other values.
         stages: Stage → its score.
-        located_by: Source of the box: homography, points, tokens or region.
+        located_by: Source of the box: homography, similarity, points, tokens or region.
 
     Examples:
         >>> import resight

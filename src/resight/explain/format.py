@@ -7,6 +7,7 @@ LIKELY = 0.5
 NOTHING = "–"
 ORIGINS = {
     "homography": "the query's outline, confirmed by matching points",
+    "similarity": "the query's outline, confirmed by matching points",
     "points": "a box around the matching points",
     "tokens": "the heat map of matching tokens",
     "region": "the best matching region",

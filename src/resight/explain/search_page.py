@@ -38,7 +38,11 @@ from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, Token
 
 THUMBNAIL = 640  # longest side, in pixels
 LINES = 60
-GEOMETRY = {"homography": "flat surface (a homography)", "fundamental": "solid scene (a fundamental matrix)"}
+GEOMETRY = {
+    "homography": "flat surface (a homography)",
+    "similarity": "shift, scale and rotation (a similarity)",
+    "fundamental": "solid scene (a fundamental matrix)",
+}
 
 
 @dataclass(frozen=True)

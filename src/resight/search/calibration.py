@@ -26,7 +26,7 @@ from resight.files.durable import sync_file, sync_folder
 from resight.search.shortlist import ShortlistSignals
 from resight.types import Ranking
 
-LOGARITHMIC = frozenset({"inliers", "standout"})
+LOGARITHMIC = frozenset({"inliers", "significance", "standout"})
 # The best of thirty wrong candidates usually has a smaller robust z-score. Without this floor, a branch that sees
 # nothing in the query (local features at night) would outvote the one that finds the answer.
 UNREMARKABLE = 5.0

@@ -1,8 +1,9 @@
 """Where the instance is in each answer, as a box clipped to the image; and which tokens matched which.
 
-`locate` takes, in this order: the query's outline through a verified homography; the box around the matched points of a
-fundamental matrix, which maps points to lines; the region that won, or what `patch_refine` made of it; the area that
-the tokens support best. `located_by` names it: "homography", "points", "region" or "tokens".
+`locate` takes, in this order: the query's outline through a verified homography or similarity; the box around the
+matched points of a fundamental matrix, which maps points to lines; the region that won, or what `patch_refine` made of
+it; the area that the tokens support best. `located_by` names it: "homography", "similarity", "points", "region" or
+"tokens".
 
     pair       a query token q_i and its nearest image token x_j(i), j(i) = argmax_j ⟨q_i, x_j⟩
     support    s_i = max_j ⟨q_i, x_j⟩ − median_j ⟨q_i, x_j⟩: similarities of learnt tokens are all high, so that it
@@ -19,7 +20,7 @@ import numpy as np
 
 from resight.errors import RecipeError
 from resight.search.gallery import Gallery
-from resight.search.verification import corners, map_points
+from resight.search.homography_checks import corners, map_points
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking, TokenMatches
 
 BY_TOKENS = 30
@@ -51,7 +52,8 @@ def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY
     for name in filter(known.__contains__, matched):
         if (box := find_box(ranking.matches[name], query.outline, known[name])) is not None:
             boxes[name] = box
-            origins[name] = "homography" if ranking.matches[name].model == "homography" else "points"
+            model = ranking.matches[name].model
+            origins[name] = "points" if model == "fundamental" else model
     left = [name for name in rest if name in known and name not in boxes]
     if branch is not None and left:
         for image in split(gallery.descriptors(branch, left)):
@@ -64,7 +66,7 @@ def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY
 
 def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
     """The box in the image; None if it lies outside."""
-    points = map_points(match.transform, corners(outline)) if match.model == "homography" else match.points[:, 2:]
+    points = match.points[:, 2:] if match.model == "fundamental" else map_points(match.transform, corners(outline))
     low, high = (np.clip(np.round(side, DECIMALS), 0, size) for side in (points.min(axis=0), points.max(axis=0)))
     if not (high > low).all():
         return None
@@ -166,17 +168,21 @@ def split(chunks: Iterator[Descriptors]) -> Iterator[Descriptors]:
 
 def find_token_branch(query: Query) -> int | None:
     """The first branch with boxes and without key points: those of tokens."""
-    branches = enumerate(query.descriptors)
-    return next((branch for branch, rows in branches if rows.boxes is not None and rows.points is None), None)
+    return next((branch for branch, rows in enumerate(query.descriptors) if has_tokens(rows)), None)
 
 
-def require_token_branch(query: Query) -> int:
-    branch = find_token_branch(query)
-    if branch is None:
+def has_tokens(rows: Descriptors) -> bool:
+    return rows.boxes is not None and rows.points is None
+
+
+def require_token_branch(query: Query, wanted: int | None = None) -> int:
+    """The branch `wanted`, or else the first with tokens."""
+    branch = find_token_branch(query) if wanted is None else wanted
+    if branch is None or branch >= len(query.descriptors) or not has_tokens(query.descriptors[branch]):
         raise RecipeError(
             "late interaction needs tokens",
             expected='a branch with the descriptor "aggregated" or "tokens"',
-            actual=f"{len(query.descriptors)} branches, none with tokens",
+            actual=f"{len(query.descriptors)} branches, none with tokens" if wanted is None else f"branch {wanted}",
             fix="add such a branch with weight = 0, or remove the reranker",
         )
     return branch

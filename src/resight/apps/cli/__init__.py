@@ -41,6 +41,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "reproduce": ("reproduce", "app"),
     "exactness": ("tune", "exactness"),
     "tune": ("tune", "tune"),
+    "suggest": ("suggest", "suggest"),
     "plan": ("plan", "plan"),
     "export": ("index", "export"),
     "info": ("info", "info"),

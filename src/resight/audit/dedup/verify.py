@@ -18,7 +18,8 @@ from resight.audit.dedup.branches import Branches, read_local
 from resight.audit.dedup.candidates import Candidates
 from resight.audit.dedup.dct_signature import mirror_features
 from resight.audit.dedup.grey_thumbnails import SIDE, Side
-from resight.search.verification import LocalFeatures, Settings, corners, map_points, verify
+from resight.search.homography_checks import corners, map_points
+from resight.search.verification import LocalFeatures, Settings, verify
 from resight.types import Box, Match
 
 Matrix = NDArray[np.float64]

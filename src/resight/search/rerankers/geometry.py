@@ -1,8 +1,10 @@
 """Geometric verification of the best candidates.
 
-Adds the signal `inliers` (0 without a plausible model) and the match itself. Verified images come first:
-score = shortlist score + log(1 + inliers). With `within = "region"`, only key points in and around the region that won
-are matched: a small object in clutter has few of the image's key points, and the others mislead.
+Adds the signals `inliers` (0 without a plausible model) and `significance` (how unlikely the model is by chance), and
+the match itself. Verified images come first: score = shortlist score + log(1 + significance). With `within = "region"`,
+only key points in and around the region that won are matched: a small object in clutter has few of the image's key
+points, and the others mislead. `within = "both"` tries the region and the whole image, and keeps the more significant
+model.
 """
 
 from collections.abc import Iterator
@@ -19,18 +21,19 @@ from resight.search.verification import LocalFeatures, Model, Settings, verify
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking
 from resight.vectors import l2_normalise
 
+Within = Literal["image", "region", "both"]
 AROUND = 0.5  # of the sides of a region, on each side
 
 
 @dataclass(frozen=True)
 class Config:
     candidates: int = 30  # first images of the ranking to verify
-    model: Model = "homography"  # homography for flat objects and far views, fundamental for scenes with depth
+    model: Model = "best"  # best: the more significant of homography (flat objects) and similarity (scenes with depth)
     ratio: float = 0.9  # keep a match if its distance is below this share of the second-best's (Lowe's ratio test)
     mutual: bool = True  # keep a match only if each key point is the other's nearest
     tolerance: float = 6.0  # pixels by which an inlier may miss the model in the database image (fundamental: half)
     iterations: int = 2000  # most iterations of the robust estimation (MAGSAC); fundamental takes twice as many
-    within: Literal["image", "region"] = "image"  # match key points of the whole image, or around its best region
+    within: Within = "image"  # match key points of the whole image, of its best region, or of either
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)
@@ -41,14 +44,14 @@ class Config:
 
 def build(config: Config) -> "Geometry":
     settings = Settings(config.model, config.ratio, config.mutual, config.tolerance, config.iterations)
-    return Geometry(config.candidates, settings, around=AROUND if config.within == "region" else None)
+    return Geometry(config.candidates, settings, config.within)
 
 
 class Geometry:
-    def __init__(self, candidates: int, settings: Settings, around: float | None = None) -> None:
+    def __init__(self, candidates: int, settings: Settings, within: Within = "image") -> None:
         self.candidates = candidates
-        self._around = around
-        self.signals: tuple[str, ...] = ("inliers",)
+        self._within = within
+        self.signals: tuple[str, ...] = ("inliers", "significance")
         self._settings = settings
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
@@ -60,24 +63,29 @@ class Geometry:
         matches: dict[str, Match] = {}
         for chunk in gallery.descriptors(branch, looked_at):
             for image in _split(chunk):
-                region = ranking.regions.get(image.id)
-                if self._around is not None and region is not None:
-                    image = _keep_inside(image, grow(region, self._around))
-                match = verify(local_query, image, query.outline, self._settings)
-                if match is not None:
-                    matches[image.id] = match
+                parts = self._choose_parts(image, ranking.regions.get(image.id))
+                found = (verify(local_query, part, query.outline, self._settings) for part in parts)
+                best = max(filter(None, found), key=lambda match: match.significance, default=None)
+                if best is not None:
+                    matches[image.id] = best
         return _reorder(ranking, looked_at, matches)
+
+    def _choose_parts(self, image: LocalFeatures, region: Box | None) -> list[LocalFeatures]:
+        """What to match of an image: all of it, the surroundings of its best region, or both."""
+        if region is None or self._within == "image":
+            return [image]
+        inside = _keep_inside(image, grow(region, AROUND))
+        return [inside] if self._within == "region" else [image, inside]
 
 
 def _reorder(ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Match]) -> Ranking:
-    inliers = {name: matches[name].inliers if name in matches else 0 for name in looked_at}
-    bonus = np.log1p([inliers.get(name, 0) for name in ranking.ids]).astype(np.float32)
+    significance = {name: matches[name].significance if name in matches else 0.0 for name in looked_at}
+    bonus = np.log1p([significance.get(name, 0.0) for name in ranking.ids]).astype(np.float32)
     scores = ranking.scores + bonus
     order = np.argsort(-scores, kind="stable")
-    signals = {
-        name: {**ranking.signals.get(name, {}), **({"inliers": float(inliers[name])} if name in inliers else {})}
-        for name in ranking.ids
-    }
+    signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
+    for name, value in significance.items():
+        signals[name] |= {"inliers": float(matches[name].inliers if name in matches else 0), "significance": value}
     ids = tuple(ranking.ids[row] for row in order)
     return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches={**ranking.matches, **matches})
 

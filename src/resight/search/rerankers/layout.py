@@ -33,6 +33,7 @@ SCALES = (0.5, 0.63, 0.8, 1.0, 1.25, 1.6, 2.0)
 @dataclass(frozen=True)
 class Config:
     candidates: int = 100  # first images of the ranking to score again
+    branch: int | None = None  # number of the branch whose tokens are compared, from 0; None: the first with tokens
     tolerance: float = 0.15  # how far a token may lie from its partner (σ of a Gaussian), in image sides
     reach: float = 0.375  # largest shift of the query over the image, in image sides
     steps: int = 7  # number of shifts to try along each side
@@ -64,7 +65,7 @@ class Layout:
         self.overlay = Overlay(config.scales, tuple(shifts.tolist()), config.tolerance, LEAST_INSIDE)
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
-        branch = require_token_branch(query)
+        branch = require_token_branch(query, self._config.branch)
         looked_at = ranking.ids[: self.candidates]
         if not looked_at:
             return ranking

@@ -1,13 +1,15 @@
 """How far a candidate's score stands out from those of the other candidates, and how far it leads the best of them.
 
 In: a ranking whose images carry the signal `of`. Adds OF_standout, the robust z-score (`robust_zscore`), and OF_lead,
-its standout minus the largest of the others: above 0 for the best candidate alone. An image without the signal gets 0.
+its standout minus the largest of the others: above 0 for the best candidate alone; or OF_excess, how far the signal
+itself lies above the median candidate's. An image without the signal gets 0.
 The order stays, unless a calibration that weighs them changes it. On some ground every crater resembles every other,
 and a high score proves little there; and only one of the candidates is the right one, unless a collection shows it
 several times. Of a query at several rotations it compares the candidates of all of them.
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +20,11 @@ from resight.types import FloatArray, Query, Ranking
 
 @dataclass(frozen=True)
 class Config:
-    of: str = "layout"  # signal to compare; the results are OF_standout and OF_lead
+    of: str = "layout"  # signal to compare
+    measures: tuple[Literal["standout", "lead", "excess"], ...] = (
+        "standout",
+        "lead",
+    )  # results: OF_standout, OF_lead, …
 
 
 def build(config: Config) -> "Standout":
@@ -30,19 +36,34 @@ class Standout:
     compares_candidates = True  # so that it comes after the rotations of a query have been joined
 
     def __init__(self, config: Config) -> None:
-        self.signals: tuple[str, ...] = (f"{config.of}_standout", f"{config.of}_lead")
-        self._of = config.of
+        self.signals: tuple[str, ...] = tuple(f"{config.of}_{measure}" for measure in config.measures)
+        self._of, self._measures = config.of, config.measures
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:  # noqa: ARG002 - signals suffice
         found = {name: own[self._of] for name in ranking.ids if self._of in (own := ranking.signals.get(name, {}))}
-        values = robust_zscore(np.array(list(found.values()), np.float32)) if found else np.zeros(0, np.float32)
-        pairs = zip(values.tolist(), measure_leads(values).tolist(), strict=True)
-        added = dict(zip(found, pairs, strict=True))
+        values = np.array(list(found.values()), np.float32)
+        added = {
+            signal: dict(zip(found, measure(values, kind).tolist(), strict=True))
+            for signal, kind in zip(self.signals, self._measures, strict=True)
+        }
         signals = {
-            name: {**ranking.signals.get(name, {}), **dict(zip(self.signals, added.get(name, (0.0, 0.0)), strict=True))}
+            name: {
+                **ranking.signals.get(name, {}),
+                **{signal: of_images.get(name, 0.0) for signal, of_images in added.items()},
+            }
             for name in ranking.ids
         }
         return replace(ranking, signals=signals)
+
+
+def measure(values: FloatArray, kind: str) -> FloatArray:
+    """One of the measures for values [n] of the candidates."""
+    if not len(values):
+        return np.zeros(0, np.float32)
+    if kind == "excess":
+        return np.asarray(values - np.median(values), np.float32)
+    standouts = robust_zscore(values)
+    return standouts if kind == "standout" else measure_leads(standouts)
 
 
 def measure_leads(values: FloatArray) -> FloatArray:

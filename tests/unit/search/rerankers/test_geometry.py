@@ -60,11 +60,11 @@ def test_the_verified_image_comes_first_and_the_others_keep_their_order(images: 
     ranking = rerankers.build("geometry").rerank(ask(), rank(images), FakeGallery(images))
     assert ranking.ids == ("tilted", "other", "blank", "another")
     assert set(ranking.matches) == {"tilted"}
-    inliers = ranking.matches["tilted"].inliers
+    inliers, significance = ranking.matches["tilted"].inliers, ranking.matches["tilted"].significance
     assert inliers > 50
-    assert ranking.scores[0] == pytest.approx(rank(images).scores[2] + math.log(1 + inliers), rel=1e-5)
-    assert ranking.signals["tilted"] == {"asmk": 1.0, "inliers": inliers}
-    assert ranking.signals["blank"] == {"asmk": 1.0, "inliers": 0}
+    assert ranking.scores[0] == pytest.approx(rank(images).scores[2] + math.log(1 + significance), rel=1e-5)
+    assert ranking.signals["tilted"] == {"asmk": 1.0, "inliers": inliers, "significance": significance}
+    assert ranking.signals["blank"] == {"asmk": 1.0, "inliers": 0, "significance": 0}
 
 
 def test_only_the_first_candidates_are_read_and_told_how_many_inliers_they_have(images: list[LocalFeatures]):

@@ -119,3 +119,10 @@ def test_what_was_not_looked_at_stays_below():
 def test_settings_that_mean_nothing_are_refused(wrong: dict):
     with pytest.raises(RecipeError):
         rerankers.build("layout", **wrong)
+
+
+def test_a_branch_without_tokens_is_refused_by_its_number():
+    with pytest.raises(RecipeError, match="late interaction needs tokens") as failure:
+        ask(place("alike", {}), branch=1)
+    assert failure.value.actual == "branch 1"
+    assert ask(place("alike", {}), branch=0).ids == ("alike",)

@@ -7,7 +7,7 @@ import pytest
 
 from resight.search import rerankers
 from resight.search.gallery import Gallery
-from resight.search.rerankers.standout import measure_leads
+from resight.search.rerankers.standout import measure, measure_leads
 from resight.types import Query, Ranking
 
 QUERY = Query("q", (1, 1), (0, 0, 1, 1), ())
@@ -42,3 +42,9 @@ def test_images_that_no_reranker_looked_at_do_not_stand_out() -> None:
 def test_two_that_are_equally_good_lead_nobody() -> None:
     assert measure_leads(np.array([2, 7, 7, 1], np.float32)).tolist() == [-5, 0, 0, -6]
     assert measure_leads(np.array([3], np.float32)).tolist() == [0]
+
+
+def test_the_excess_is_the_distance_from_the_median_candidate():
+    assert measure(np.array([0.1, 0.2, 0.9], np.float32), "excess").tolist() == pytest.approx([-0.1, 0, 0.7])
+    assert len(measure(np.zeros(0, np.float32), "excess")) == 0
+    assert rerankers.build("standout", of="layout", measures=("excess",)).signals == ("layout_excess",)

@@ -11,6 +11,12 @@ import { fieldsOf } from "./search_request.js";
 import { makeStage } from "./stage.js";
 import { formatBox, formatChance, formatCount, formatName, formatOrigin, formatScore, formatTime, formatValue, formatVerdict } from "./format.js";
 
+const MODELS = {
+  homography: "plane (homography)",
+  similarity: "shift, scale and rotation (similarity)",
+  fundamental: "pair of camera positions (fundamental matrix)",
+};
+
 const MODES = [
   ["side", "Side by side"],
   ["swipe", "Swipe"],
@@ -264,7 +270,7 @@ function formatFacts(hit, why, alignment) {
       [
         "Matches",
         match &&
-          `${formatCount(match.inliers, "point")} of ${match.tentative} agree on one ${match.model === "fundamental" ? "pair of camera positions (fundamental matrix)" : "plane (homography)"}`,
+          `${formatCount(match.inliers, "point")} of ${match.tentative} agree on one ${MODELS[match.model] ?? match.model}`,
       ],
       ["Region", why.region && formatBox(why.region)],
       ["Overlay", alignment.words],

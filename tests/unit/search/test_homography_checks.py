@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 from support.builders import tilt, turn_about
 
-from resight.search.verification import (
-    agree_in_shape,
-    corners,
-    count_distinct,
-    is_plausible,
-    local_similarity,
-    map_points,
-)
+from resight.search.homography_checks import agree_in_shape, corners, is_plausible, local_similarity, map_points
+from resight.search.verification import count_distinct
 
 OUTLINE = (0.0, 0.0, 400.0, 300.0)
 

@@ -1,0 +1,192 @@
+"""Models of how matched key points of two images lie to each other: matches in, the fitted model and its support out.
+
+    similarity    from each single match, whose key points give shift, scale and rotation; refined to an affinity.
+                  Loose tolerances: it holds in scenes with depth, and needs no random trials
+    homography    MAGSAC, refused if no camera makes it; for flat objects and far views
+    fundamental   MAGSAC on point-to-line distances; for scenes with depth
+
+Every fit keeps the matches whose size and angle change as the model says. `choose` compares fits by their significance
+(a_contrario.py). J. Philbin et al., Object retrieval with large vocabularies and fast spatial matching, 2007; D. Barath
+et al., MAGSAC++, 2020.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from resight.search.a_contrario import Extent, measure
+from resight.search.homography_checks import Matrix, agree_in_shape, is_plausible, map_points
+from resight.types import Box, FloatArray
+
+ModelName = Literal["similarity", "homography", "fundamental"]
+SAMPLE = {"similarity": 1, "affinity": 3, "homography": 4, "fundamental": 7}  # matches that define one
+FEWEST = {"similarity": 4, "homography": 5, "fundamental": 9}  # matches that a fit needs
+LARGEST_SCALE, LARGEST_ANGLE = 2.0, 35.0  # by which a match may differ from the model
+SHAPE = 0.1  # share of sizes and angles that agree by chance: 70 of 360 degrees, and half of the usual sizes
+LINE_SHAPE = 0.18  # the same for the fundamental matrix: 90 of 360 degrees, and more sizes
+LINE_SCALE, LINE_ANGLE = 2.5, 45.0
+HYPOTHESES = 100  # best matches that are tried as similarities
+MOST_STRETCH = 4.0  # of an affinity: its larger singular value in units of the smaller
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Fit:
+    model: ModelName
+    transform: Matrix  # [3, 3] query → image, or the fundamental matrix
+    inliers: Mask  # [n] of the matches
+    significance: float  # −log10 of the number of such models to expect by chance; below 0: nothing
+
+
+def choose(fits: Iterable[Fit | None]) -> Fit | None:
+    """The most significant fit; of equals the first."""
+    return max((fit for fit in fits if fit is not None), key=lambda fit: fit.significance, default=None)
+
+
+def fit_similarity(query: FloatArray, image: FloatArray, extent: Extent) -> Fit | None:
+    """Key points [n, 4] of query and image, best matches first."""
+    kept = _distinct(query, image)
+    if len(kept) < FEWEST["similarity"]:
+        return None
+    query_kept, image_kept = query[kept], image[kept]
+    guesses = _similarities(query_kept[:HYPOTHESES], image_kept[:HYPOTHESES])
+    errors = _all_errors(guesses, query_kept, image_kept)
+    log_alpha = extent.around_point(SHAPE)
+    counts = np.stack([(errors < radius).sum(axis=1) for radius in extent.radii], axis=1)
+    values = measure(counts, len(kept), SAMPLE["similarity"], len(kept), log_alpha)
+    best, level = np.unravel_index(int(values.argmax()), values.shape)
+    fit = Fit("similarity", guesses[best], errors[best] < extent.radii[level], float(values[best, level]))
+    fit = _refine(_refine(fit, query_kept, image_kept, extent), query_kept, image_kept, extent)
+    inliers = np.zeros(len(query), bool)
+    inliers[kept[fit.inliers]] = True
+    return replace(fit, inliers=inliers)
+
+
+def fit_homography(
+    query: FloatArray, image: FloatArray, outline: Box, extent: Extent, tolerance: float, iterations: int
+) -> Fit | None:
+    if len(query) < FEWEST["homography"]:
+        return None
+    transform, mask = cv2.findHomography(
+        query[:, :2], image[:, :2], cv2.USAC_MAGSAC, tolerance, None, iterations, 0.999
+    )
+    if transform is None or not is_plausible(transform, outline):
+        return None
+    inliers = mask.ravel().astype(bool)
+    inliers[inliers] = agree_in_shape(transform, query[inliers], image[inliers])
+    if inliers.sum() < FEWEST["homography"]:
+        return None
+    refined, _ = cv2.findHomography(query[inliers, :2], image[inliers, :2], 0)
+    if refined is not None and is_plausible(refined, outline):
+        transform = refined
+    errors = _errors(transform, query, image)
+    return Fit("homography", transform, inliers, _significance(errors, "homography", query, image, extent))
+
+
+def fit_fundamental(
+    query: FloatArray, image: FloatArray, extent: Extent, tolerance: float, iterations: int
+) -> Fit | None:
+    """Twice the iterations of the homography: seven points are all inliers less often than four."""
+    if len(query) < FEWEST["fundamental"]:
+        return None
+    transform, mask = cv2.findFundamentalMat(
+        query[:, :2], image[:, :2], cv2.USAC_MAGSAC, tolerance / 2, 0.999, 2 * iterations
+    )
+    if transform is None or transform.shape != (3, 3) or mask is None:
+        return None
+    inliers = mask.ravel().astype(bool)
+    if not inliers.any():
+        return None
+    # There is no Jacobian here: sizes and angles must agree with each other, around their median change.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        growth = np.log(image[:, 2] / query[:, 2])
+    turn = np.radians(image[:, 3] - query[:, 3])
+    usual = np.arctan2(np.sin(turn[inliers]).mean(), np.cos(turn[inliers]).mean())  # a mean on the circle
+    agree = np.abs(growth - np.median(growth[inliers])) <= np.log(LINE_SCALE)
+    agree &= np.cos(turn - usual) >= np.cos(np.radians(LINE_ANGLE))
+    inliers &= agree
+    if inliers.sum() < FEWEST["fundamental"]:
+        return None
+    errors = np.where(agree, _line_distances(transform, query, image), np.inf)
+    return Fit("fundamental", transform, inliers, _significance(errors, "fundamental", query, image, extent))
+
+
+def _refine(fit: Fit, query: FloatArray, image: FloatArray, extent: Extent) -> Fit:
+    """An affinity through the inliers, if it explains more."""
+    if fit.inliers.sum() <= SAMPLE["affinity"]:
+        return fit
+    known = np.column_stack([query[fit.inliers, :2], np.ones(fit.inliers.sum())]).astype(np.float64)
+    solved, *_ = np.linalg.lstsq(known, image[fit.inliers, :2].astype(np.float64), rcond=None)
+    transform = np.vstack([solved.T, [0, 0, 1]])
+    stretches = np.linalg.svd(transform[:2, :2], compute_uv=False)
+    if np.linalg.det(transform[:2, :2]) <= 1e-6 or stretches[0] > MOST_STRETCH * stretches[1]:
+        return fit
+    errors = _errors(transform, query, image)
+    counts = (errors < extent.radii[:, None]).sum(axis=1)
+    values = measure(counts, len(query), SAMPLE["affinity"], len(query), extent.around_point(SHAPE))
+    level = int(values.argmax())
+    if values[level] <= fit.significance:
+        return fit
+    return Fit(fit.model, transform, errors < extent.radii[level], float(values[level]))
+
+
+def _significance(errors: Matrix, model: ModelName, query: FloatArray, image: FloatArray, extent: Extent) -> float:
+    """Of distinct matches alone, since ten matches at one point are one piece of evidence."""
+    kept = _distinct(query, image)
+    counts = (errors[kept] < extent.radii[:, None]).sum(axis=1)
+    log_alpha = extent.along_line(LINE_SHAPE) if model == "fundamental" else extent.around_point(SHAPE)
+    return float(measure(counts, len(kept), SAMPLE[model], len(kept), log_alpha).max())
+
+
+def _distinct(query: FloatArray, image: FloatArray, cell: float = 3.0) -> NDArray[np.intp]:
+    """The first match at each spot of either image."""
+    kept = np.arange(len(query))
+    for points in (query, image):
+        cells = np.round(points[kept, :2] / cell).astype(np.int64)
+        _, first = np.unique(cells, axis=0, return_index=True)
+        kept = kept[np.sort(first)]
+    return kept
+
+
+def _similarities(query: FloatArray, image: FloatArray) -> Matrix:
+    """The similarity [n, 3, 3] that each match alone gives."""
+    scale = image[:, 2] / np.maximum(query[:, 2], 1e-6)
+    angle = np.radians(image[:, 3] - query[:, 3])
+    transforms = np.zeros((len(query), 3, 3))
+    transforms[:, 0, 0] = transforms[:, 1, 1] = scale * np.cos(angle)
+    transforms[:, 1, 0] = scale * np.sin(angle)
+    transforms[:, 0, 1] = -transforms[:, 1, 0]
+    transforms[:, :2, 2] = image[:, :2] - np.einsum("nij,nj->ni", transforms[:, :2, :2], query[:, :2])
+    transforms[:, 2, 2] = 1
+    return transforms
+
+
+def _all_errors(transforms: Matrix, query: FloatArray, image: FloatArray) -> Matrix:
+    """Distances [h, n] of n matches from h similarities; infinite where size or angle disagree."""
+    mapped = np.einsum("hij,nj->hni", transforms[:, :2, :2], query[:, :2]) + transforms[:, None, :2, 2]
+    errors = np.hypot(mapped[..., 0] - image[:, 0], mapped[..., 1] - image[:, 1])
+    growth = np.log(np.maximum(image[:, 2], 1e-6) / np.maximum(query[:, 2], 1e-6))
+    turn = image[:, 3] - query[:, 3]
+    scales = np.log(np.hypot(transforms[:, 0, 0], transforms[:, 1, 0]))
+    turns = np.degrees(np.arctan2(transforms[:, 1, 0], transforms[:, 0, 0]))
+    apart = np.abs(growth - scales[:, None]) > np.log(LARGEST_SCALE)
+    apart |= np.abs((turn - turns[:, None] + 180) % 360 - 180) > LARGEST_ANGLE
+    return np.where(apart, np.inf, errors)
+
+
+def _errors(transform: Matrix, query: FloatArray, image: FloatArray) -> Matrix:
+    """Distances [n] from a homography; infinite where size or angle disagree."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        distances = np.linalg.norm(map_points(transform, query[:, :2]) - image[:, :2], axis=1)
+        agree = agree_in_shape(transform, query, image, LARGEST_SCALE, LARGEST_ANGLE)
+    return np.where(agree & np.isfinite(distances), distances, np.inf)
+
+
+def _line_distances(transform: Matrix, query: FloatArray, image: FloatArray) -> Matrix:
+    lines = np.column_stack([query[:, :2], np.ones(len(query))]) @ transform.T
+    ends = np.column_stack([image[:, :2], np.ones(len(image))])
+    return np.asarray(np.abs((lines * ends).sum(axis=1)) / np.maximum(np.hypot(lines[:, 0], lines[:, 1]), 1e-12))

@@ -1,0 +1,100 @@
+"""Models from matched key points whose true motion is known."""
+
+import numpy as np
+import pytest
+
+from resight.search.a_contrario import Extent
+from resight.search.geometric_models import choose, fit_fundamental, fit_homography, fit_similarity
+from resight.types import Box
+
+OUTLINE: Box = (0.0, 0.0, 600.0, 400.0)
+Points = np.ndarray
+
+
+def make_points(rng: np.random.Generator, count: int) -> Points:
+    """Key points of size 8 and angle 20."""
+    return np.column_stack([rng.uniform((0, 0), OUTLINE[2:], (count, 2)), np.full(count, 8), np.full(count, 20)])
+
+
+def move(points: Points, scale: float, degrees: float, shift: tuple[float, float]) -> Points:
+    turn = np.radians(degrees)
+    matrix = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    return np.column_stack([points[:, :2] @ matrix.T + shift, points[:, 2] * scale, points[:, 3] + degrees])
+
+
+def add_wrong(rng: np.random.Generator, query: Points, image: Points, count: int) -> tuple[Points, Points]:
+    wrong = make_points(rng, count)
+    wrong[:, 3] = rng.uniform(0, 360, count)
+    wrong[:, 2] = 2 ** rng.uniform(1, 5, count)
+    mixed = np.vstack([query, make_points(rng, count)]), np.vstack([image, wrong])
+    order = rng.permutation(len(mixed[0]))
+    return mixed[0][order].astype(np.float32), mixed[1][order].astype(np.float32)
+
+
+def test_eight_of_a_hundred_matches_give_the_similarity_that_moved_them():
+    rng = np.random.default_rng(1)
+    query = make_points(rng, 8)
+    ends = add_wrong(rng, query, move(query, 0.5, 30, (200, 50)), 92)
+    fit = fit_similarity(*ends, Extent(ends[1]))
+    assert fit is not None and fit.model == "similarity"
+    assert fit.inliers.sum() == pytest.approx(8, abs=1)
+    assert np.degrees(np.arctan2(fit.transform[1, 0], fit.transform[0, 0])) == pytest.approx(30, abs=1)
+    assert np.sqrt(np.linalg.det(fit.transform[:2, :2])) == pytest.approx(0.5, rel=0.02)
+    assert fit.significance > 3
+
+
+def test_random_matches_are_not_significant():
+    rng = np.random.default_rng(2)
+    none = np.zeros((0, 4))
+    for _ in range(20):
+        ends = add_wrong(rng, none, none, 60)
+        fit = fit_similarity(*ends, Extent(ends[1]))
+        assert fit is None or fit.significance < 1.5
+
+
+def test_points_at_many_depths_agree_with_a_loose_similarity_where_no_homography_fits():
+    """A walk to the side: what is near moves up to 40 pixels further than what is far."""
+    rng = np.random.default_rng(3)
+    query = make_points(rng, 60)
+    image = move(query, 1.0, 0, (30, 0))
+    image[:, 0] += rng.uniform(0, 40, 60)
+    ends = query.astype(np.float32), image.astype(np.float32)
+    extent = Extent(ends[1])
+    similarity, homography = fit_similarity(*ends, extent), fit_homography(*ends, OUTLINE, extent, 6.0, 2000)
+    chosen = choose([homography, similarity])
+    assert similarity is not None and chosen is similarity
+    assert similarity.inliers.sum() > 50
+    fundamental = fit_fundamental(*ends, extent, 6.0, 2000)
+    assert fundamental is not None and fundamental.inliers.sum() > 50  # they moved along lines
+
+
+def test_a_tilted_plane_is_a_homography():
+    rng = np.random.default_rng(4)
+    query = make_points(rng, 60)
+    tilt = np.array([[0.9, 0.1, 20], [0.05, 0.8, 30], [0.0006, 0.0002, 1]])
+    mapped = np.column_stack([query[:, :2], np.ones(60)]) @ tilt.T
+    from resight.search.homography_checks import local_similarity
+
+    scale, turn = local_similarity(tilt, query[:, :2])
+    image = np.column_stack([mapped[:, :2] / mapped[:, 2:], query[:, 2] * scale, query[:, 3] + turn])
+    ends = query.astype(np.float32), image.astype(np.float32)
+    extent = Extent(ends[1])
+    chosen = choose([fit_homography(*ends, OUTLINE, extent, 6.0, 2000), fit_similarity(*ends, extent)])
+    assert chosen is not None and chosen.model == "homography"
+    assert chosen.inliers.all()
+
+
+def test_ten_matches_at_one_point_are_one_piece_of_evidence():
+    rng = np.random.default_rng(5)
+    query = np.repeat(make_points(rng, 3), 10, axis=0).astype(np.float32)
+    image = move(query, 1.0, 0, (5, 5)).astype(np.float32)
+    assert fit_similarity(query, image, Extent(image)) is None  # three distinct matches are too few
+
+
+def test_nothing_is_chosen_among_no_fits_and_the_first_of_equals():
+    assert choose([None, None]) is None
+    rng = np.random.default_rng(6)
+    query = make_points(rng, 30).astype(np.float32)
+    fit = fit_similarity(query, query, Extent(query))
+    other = fit_similarity(query, query, Extent(query))
+    assert choose([fit, other]) is fit
