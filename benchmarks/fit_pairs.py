@@ -17,7 +17,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 from dedup_parts.copies import WAYS, copy
-from fit_calibration import Photo, load_photos
+from preset_parts.signals import Photo, load_photos
 
 from resight.audit.dedup.branches import choose_branches
 from resight.audit.dedup.candidates import Depth, find_candidates

@@ -37,6 +37,7 @@ class Half:
     """The queries of one half of a set that have an answer."""
 
     name: str
+    part: str  # of HALVES
     dataset: Dataset
     queries: tuple[ImageRef, ...]
 
@@ -65,7 +66,7 @@ def load_halves(half: str, most: int | None = None) -> Iterator[Half]:
         chosen = [query for query in queries if choose_half(identify(name, query, dataset)) == half]
         if most is not None and len(chosen) > most:
             chosen = [chosen[number * len(chosen) // most] for number in range(most)]
-        yield Half(name, dataset, tuple(chosen))
+        yield Half(name, half, dataset, tuple(chosen))
 
 
 def choose_half(identity: str) -> str:

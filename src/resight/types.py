@@ -173,6 +173,7 @@ class Match:
         model: "homography", "similarity" (with its affinity) or "fundamental".
         tentative: Number of matches before the model.
         significance: −log10 of the number of such models to expect by chance; 0 if it shows nothing.
+        others: Further instances of the query in the same image, if the recipe looks for them.
 
     Examples:
         >>> import resight
@@ -190,6 +191,7 @@ class Match:
     model: str = "homography"
     tentative: int = 0
     significance: float = 0.0
+    others: tuple["Match", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,7 @@ class Ranking:
     proof: str = ""  # why the shortlist is exact, or that this is not proven; empty if the index does not report it
     regions: Mapping[str, Box] = field(default_factory=dict)  # id → its best region, if images are split
     located_by: Mapping[str, str] = field(default_factory=dict)  # id → source of its box (search/locate_boxes.py)
+    other_boxes: Mapping[str, tuple[Box, ...]] = field(default_factory=dict)  # id → boxes of further instances
 
 
 @dataclass(frozen=True)
@@ -309,6 +312,7 @@ class Hit:
         attributes: The image's label, position and other values.
         stages: Stage → its score.
         located_by: Source of the box: homography, similarity, points, tokens or region.
+        other_boxes: Further instances of the object in the image, if the recipe looks for them (`instances`).
 
     Examples:
         >>> import resight
@@ -326,6 +330,7 @@ class Hit:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict)
     located_by: str = ""
+    other_boxes: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from support.scenes import box_around, draw_scene, hang, overlap, write_jpeg
 from resight.apps.cli.search import open_to_search
 from resight.collection import Collection
 
-HIT = ["id", "path", "score", "probability", "box", "attributes", "stages", "located_by"]
+HIT = ["id", "path", "score", "probability", "box", "attributes", "stages", "located_by", "other_boxes"]
 
 
 def test_a_slanted_view_finds_its_scene_and_the_part_of_it(indexed: Path, view: Path) -> None:

@@ -107,6 +107,7 @@ def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator
             attributes=record.attributes,
             stages=ranking.signals.get(record.id, {}),
             located_by=ranking.located_by.get(record.id, ""),
+            other_boxes=ranking.other_boxes.get(record.id, ()),
         )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from resight.errors import RecipeError
 from resight.search.gallery import Gallery
-from resight.search.homography_checks import corners, map_points
+from resight.search.instances import box_outline
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking, TokenMatches
 
 BY_TOKENS = 30
@@ -38,22 +38,26 @@ def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY
         for other in query.turned() if turned else ():
             names = tuple(name for name in ranking.ids[:by_tokens] if turned.get(name) == other.rotation)
             found = locate(other, replace(ranking, ids=names), gallery, len(names)) if names else ranking
-            ranking = replace(ranking, boxes=found.boxes, located_by=found.located_by)
+            ranking = _take_boxes(ranking, found)
         by_tokens = len(ranking.ids[:by_tokens])
         upright = replace(ranking, ids=tuple(name for name in ranking.ids[:by_tokens] if name not in turned))
         found = locate(replace(query, turned=None), upright, gallery, by_tokens)
-        return replace(ranking, boxes=found.boxes, located_by=found.located_by)
+        return _take_boxes(ranking, found)
     branch = find_token_branch(query)
     matched = [name for name in ranking.ids if name in ranking.matches]
     rest = [name for name in ranking.ids[:by_tokens] if branch is not None and name not in ranking.boxes]
     known = gallery.sizes(list(dict.fromkeys([*matched, *rest])))
     boxes: dict[str, Box] = {}
     origins: dict[str, str] = {}
+    others: dict[str, tuple[Box, ...]] = {}
     for name in filter(known.__contains__, matched):
-        if (box := find_box(ranking.matches[name], query.outline, known[name])) is not None:
+        match = ranking.matches[name]
+        if (box := find_box(match, query.outline, known[name])) is not None:
             boxes[name] = box
-            model = ranking.matches[name].model
-            origins[name] = "points" if model == "fundamental" else model
+            origins[name] = "points" if match.model == "fundamental" else match.model
+        if match.others:
+            further = (find_box(other, query.outline, known[name]) for other in match.others)
+            others[name] = tuple(box for box in further if box is not None)
     left = [name for name in rest if name in known and name not in boxes]
     if branch is not None and left:
         for image in split(gallery.descriptors(branch, left)):
@@ -61,13 +65,22 @@ def locate(query: Query, ranking: Ranking, gallery: Gallery, by_tokens: int = BY
             if tokens and (box := find_supported_box(tokens, known[tokens.image_id])) is not None:
                 boxes[tokens.image_id] = box
                 origins[tokens.image_id] = "tokens"
-    return replace(ranking, boxes={**ranking.boxes, **boxes}, located_by={**ranking.located_by, **origins})
+    return replace(
+        ranking,
+        boxes={**ranking.boxes, **boxes},
+        located_by={**ranking.located_by, **origins},
+        other_boxes={**ranking.other_boxes, **others},
+    )
+
+
+def _take_boxes(ranking: Ranking, found: Ranking) -> Ranking:
+    return replace(ranking, boxes=found.boxes, located_by=found.located_by, other_boxes=found.other_boxes)
 
 
 def find_box(match: Match, outline: Box, size: tuple[int, int]) -> Box | None:
     """The box in the image; None if it lies outside."""
-    points = match.points[:, 2:] if match.model == "fundamental" else map_points(match.transform, corners(outline))
-    low, high = (np.clip(np.round(side, DECIMALS), 0, size) for side in (points.min(axis=0), points.max(axis=0)))
+    sides = np.array(box_outline(match, outline)).reshape(2, 2)
+    low, high = (np.clip(np.round(side, DECIMALS), 0, size) for side in sides)
     if not (high > low).all():
         return None
     return float(low[0]), float(low[1]), float(high[0]), float(high[1])

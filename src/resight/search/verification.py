@@ -3,13 +3,14 @@
     match     pairs that are each other's nearest neighbours, and clearly nearer than the second (ratio of distances)
     fit       a similarity, a homography or a fundamental matrix (geometric_models.py)
     choose    the model that is least likely by chance (a_contrario.py)
+    repeat    further instances of the query in the image, if the settings ask for them (instances.py)
 
 Some model fits any two images: unrelated ones reach dozens of "inliers" by position alone. So a model must be one that
 a camera makes, matches must agree with it in size and angle, too, and it must explain more than chance would.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from resight.search.a_contrario import Extent
 from resight.search.geometric_models import FEWEST, Fit, choose, fit_fundamental, fit_homography, fit_similarity
+from resight.search.instances import find_instances
 from resight.types import Box, FloatArray, Match
 
 Model = Literal["best", "similarity", "homography", "fundamental"]
@@ -38,20 +40,33 @@ class Settings:
     mutual: bool = True
     tolerance: float = 6.0  # pixels, in the image
     iterations: int = 2000
+    instances: int = 1  # of the query in one image, at most
 
 
 def verify(query: LocalFeatures, image: LocalFeatures, outline: Box, settings: Settings) -> Match | None:
+    extent = Extent(image.points)
+
+    def fit(ends_q: FloatArray, ends_x: FloatArray) -> Match | None:
+        found = choose(_fit(ends_q, ends_x, extent, outline, settings))
+        return None if found is None else _describe(found, query.id, image.id, ends_q, ends_x)
+
     pairs = match(query.vectors, image.vectors, settings.ratio, settings.mutual)
-    ends_q, ends_x = query.points[pairs[:, 0]], image.points[pairs[:, 1]]
-    fit = choose(_fit(ends_q, ends_x, Extent(image.points), outline, settings))
-    if fit is None:
-        return None
+    first = fit(query.points[pairs[:, 0]], image.points[pairs[:, 1]])
+    if settings.instances == 1:
+        return first
+    # Copies share the query's key points, so that none is clearly the nearest: the image's look for theirs instead.
+    backward = match(image.vectors, query.vectors, settings.ratio, mutual=False)
+    ends = query.points[backward[:, 1]], image.points[backward[:, 0]]
+    first = first or fit(*ends)
+    return first and replace(first, others=find_instances(first, *ends, outline, settings.instances - 1, fit))
+
+
+def _describe(fit: Fit, query: str, image: str, ends_q: FloatArray, ends_x: FloatArray) -> Match | None:
     points = np.column_stack([ends_q[fit.inliers, :2], ends_x[fit.inliers, :2]])
     distinct = count_distinct(points)
     if distinct < FEWEST[fit.model]:
         return None
-    significance = max(fit.significance, 0.0)
-    return Match(query.id, image.id, distinct, fit.transform, points, fit.model, len(pairs), significance)
+    return Match(query, image, distinct, fit.transform, points, fit.model, len(ends_q), max(fit.significance, 0.0))
 
 
 def _fit(

@@ -111,6 +111,11 @@ def report_local_indexes(recipe: "Recipe", engine: str) -> None:
         terminal.echo(f"the index {name!r} stays on this machine: shards would change its answers", file=sys.stderr)
 
 
+def _format_boxes(hit: "Hit") -> str:
+    boxes = () if hit.box is None else (hit.box, *hit.other_boxes)
+    return "\n".join(", ".join(f"{side:.0f}" for side in box) for box in boxes)
+
+
 def print_hits(title: str, hits: tuple["Hit", ...]) -> None:
     if not hits:
         terminal.echo("nothing found: the collection is empty, or no image passes the filters")
@@ -122,7 +127,7 @@ def print_hits(title: str, hits: tuple["Hit", ...]) -> None:
             "–" if hit.probability is None else f"{hit.probability:.1%}",
             f"{hit.score:.2f}",
             f"{hit.stages.get('inliers', 0):.0f}",
-            "" if hit.box is None else ", ".join(f"{side:.0f}" for side in hit.box),
+            _format_boxes(hit),
         ]
         for rank, hit in enumerate(hits, start=1)
     ]

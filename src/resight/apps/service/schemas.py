@@ -131,6 +131,7 @@ class Hit(BaseModel):
     attributes: dict[str, Value]
     stages: dict[str, float]
     located_by: str
+    other_boxes: list[Box]
     size: Size
 
 

@@ -79,6 +79,7 @@ def serialize_hit(hit: Hit, size: Size, show_path: bool) -> JsonObject:
         "attributes": serialize_attributes(hit.attributes),
         "stages": _serialize_numbers(hit.stages),
         "located_by": hit.located_by,
+        "other_boxes": [_serialize_box(box) for box in hit.other_boxes],
         "size": size,
     }
 

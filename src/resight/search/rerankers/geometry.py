@@ -34,16 +34,20 @@ class Config:
     tolerance: float = 6.0  # pixels by which an inlier may miss the model in the database image (fundamental: half)
     iterations: int = 2000  # most iterations of the robust estimation (MAGSAC); fundamental takes twice as many
     within: Within = "image"  # match key points of the whole image, of its best region, or of either
+    instances: int = 1  # of the query in one image, at most; each gets a box
 
     def __post_init__(self) -> None:
         check_range("candidates", self.candidates, 0, 1_000_000)
         check_range("ratio", self.ratio, 0.01, 1)
         check_range("tolerance", self.tolerance, 0.01, 10000)
         check_range("iterations", self.iterations, 1, 10_000_000)
+        check_range("instances", self.instances, 1, 1000)
 
 
 def build(config: Config) -> "Geometry":
-    settings = Settings(config.model, config.ratio, config.mutual, config.tolerance, config.iterations)
+    settings = Settings(
+        config.model, config.ratio, config.mutual, config.tolerance, config.iterations, config.instances
+    )
     return Geometry(config.candidates, settings, config.within)
 
 

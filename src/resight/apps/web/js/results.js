@@ -66,7 +66,7 @@ export function answerList({ explain, findSimilar }) {
     cards.set(hit.id, card);
     card.classList.toggle("likely", verified && isLikely(hit.probability));
     const kept = card.querySelector(".mat img"); // reuse the loaded image
-    const view = picture({ src: kept?.src ?? fileOf(hit.id, 640), size: hit.size, alt: "", box: hit.box });
+    const view = picture({ src: kept?.src ?? fileOf(hit.id, 640), size: hit.size, alt: "", box: hit.box, others: hit.other_boxes });
     const words = verified
       ? `${hit.id}: ${formatChance(hit.probability)}, ${formatVerdict(hit.probability)}. Explain`
       : `${hit.id}, not verified yet`;
@@ -91,6 +91,9 @@ export function answerList({ explain, findSimilar }) {
           : h("div", { class: "chance" }, h("div", { class: "skeleton line big" }), h("span", {}, "not verified yet")),
         h("h3", {}, breakable(hit.id)),
         verified && hit.box && h("p", { class: "small quiet located" }, `Location: ${formatOrigin(hit.located_by)}`),
+        verified &&
+          hit.other_boxes.length > 0 &&
+          h("p", { class: "small quiet" }, `Found ${hit.other_boxes.length + 1} times in this image`),
         verified &&
           h(
             "div",

@@ -11,7 +11,7 @@ export function fileOf(id, side) {
 }
 
 // A picture that keeps its place before it has loaded; `size` [w, h] is that of the original, as are boxes.
-export function picture({ src, size, alt, box = null, lazy = true }) {
+export function picture({ src, size, alt, box = null, others = [], lazy = true }) {
   const image = h("img", { src, alt, decoding: "async", loading: lazy ? "lazy" : null, draggable: "false" });
   image.addEventListener(
     "error",
@@ -24,7 +24,7 @@ export function picture({ src, size, alt, box = null, lazy = true }) {
     "div",
     { class: `picture ${size && size[0] / size[1] < MAT ? "tall" : "wide"}` },
     image,
-    size && outline(size, box),
+    size && outline(size, box, null, others),
   );
   if (size) {
     frame.style.aspectRatio = `${size[0]} / ${size[1]}`;
@@ -32,8 +32,8 @@ export function picture({ src, size, alt, box = null, lazy = true }) {
   return frame;
 }
 
-// An overlay in pixels of the original: what is around the box is shaded.
-export function outline(size, box, region = null) {
+// An overlay in pixels of the original: what is around the box and the boxes of further instances is shaded.
+export function outline(size, box, region = null, others = []) {
   const [width, height] = size;
   const drawn = svg("svg", {
     class: "overlay",
@@ -45,15 +45,16 @@ export function outline(size, box, region = null) {
     drawn.append(rectangle(region, "casing"), rectangle(region, "region"));
   }
   if (box) {
-    const [x0, y0, x1, y1] = box;
+    const all = [box, ...others];
+    const holes = all.map(([x0, y0, x1, y1]) => `M${x0} ${y0}H${x1}V${y1}H${x0}Z`);
     drawn.append(
       svg("path", {
         class: "shade",
         "fill-rule": "evenodd",
-        d: `M0 0H${width}V${height}H0ZM${x0} ${y0}H${x1}V${y1}H${x0}Z`,
+        d: `M0 0H${width}V${height}H0Z${holes.join("")}`,
       }),
     );
-    drawn.append(rectangle(box, "casing"), rectangle(box, "edge"));
+    drawn.append(...all.flatMap((each) => [rectangle(each, "casing"), rectangle(each, "edge")]));
   }
   return drawn;
 }
