@@ -2,11 +2,11 @@
 
 Logistic: log-odds = bias + Σ_s weight_s · f(x_s). f is log(1 + x) for the signals in LOGARITHMIC; log(1 + x −
 UNREMARKABLE), and 0 below that, for the robust z-score of one of several branches; ± log(1 + |x|) for a lead, which may
-be negative; and x for similarities. A missing signal counts as 0: an image that was not verified has no inliers. A
-calibration belongs to the signals that it was
-fitted on, e.g. ("asmk", "standout", "inliers"); if it uses the similarity of a learnt encoder, it belongs to that
-encoding, too. `benchmarks/fit_calibration.py` fitted the shipped ones on labelled pairs; `resight calibrate` fits one
-on a collection's own pairs.
+be negative; x up to MOST_EXCESS for an excess; and x for similarities. A missing signal counts as 0: an image that was
+not verified has no inliers. A calibration belongs to the signals that it was fitted on, e.g. ("asmk", "standout",
+"inliers"); if it uses the similarity of a learnt encoder, it belongs to that encoding, too.
+`benchmarks/fit_calibration.py` fitted the shipped ones on labelled pairs; `resight calibrate` fits one on a
+collection's own pairs.
 """
 
 import json
@@ -30,6 +30,8 @@ LOGARITHMIC = frozenset({"inliers", "significance", "standout"})
 # The best of thirty wrong candidates usually has a smaller robust z-score. Without this floor, a branch that sees
 # nothing in the query (local features at night) would outvote the one that finds the answer.
 UNREMARKABLE = 5.0
+# Among blank candidates any image exceeds the median by far: beyond this, more says no more.
+MOST_EXCESS = 0.2
 WITHOUT, WITH_PRIOR = 1e-2, 0.5  # strength of the pull towards 0, and towards the prior
 CHECK = "checksum"
 SHIPPED = Path(__file__).with_name("calibration.json")
@@ -176,6 +178,8 @@ def _shape(name: str, value: Number) -> Number:
         return cast(Number, np.sign(value) * np.log1p(np.abs(value)))
     if name.endswith("_standout"):
         return cast(Number, np.log1p(np.maximum(value - UNREMARKABLE, 0.0)))
+    if name.endswith("_excess"):
+        return cast(Number, np.clip(value, -MOST_EXCESS, MOST_EXCESS))
     return cast(Number, np.log1p(value)) if name in LOGARITHMIC else value
 
 

@@ -210,3 +210,10 @@ def test_a_saved_calibration_that_was_changed_is_refused(tmp_path: Path):
     path.write_text(path.read_text().replace("-1.25", "-1.75"))
     with pytest.raises(InputError, match="is not a calibration"):
         load(path)
+
+
+def test_an_excess_counts_up_to_a_limit() -> None:
+    fitted = Calibration(-1.0, {"layout_excess": 10.0})
+    assert fitted.log_odds({"layout_excess": 0.1}) == pytest.approx(0.0)
+    assert fitted.log_odds({"layout_excess": 0.2}) == fitted.log_odds({"layout_excess": 0.6}) == pytest.approx(1.0)
+    assert fitted.log_odds({"layout_excess": -0.6}) == pytest.approx(-3.0)
