@@ -1,11 +1,18 @@
-"""What the integration tests share: a collection of twelve scenes."""
+"""What the integration tests share: a collection of twelve scenes, and a service of three images."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 from support.running import run
 from support.scenes import draw_scene, look_at, write_jpeg, write_scenes
+from support.uploads import draw_jpeg
+
+import resight
+from resight.apps.service.app import create_app
+from resight.apps.service.settings import ServiceSettings
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +42,27 @@ def indexed(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own(indexed: Path, tmp_path: Path) -> Path:
     """A copy of that collection, for tests that change it."""
     return Path(shutil.copytree(indexed, tmp_path / "own.resight"))
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection of three images that lie beside it."""
+    folder = tmp_path_factory.mktemp("three")
+    for seed in range(3):
+        (folder / f"own_{seed}.jpg").write_bytes(draw_jpeg(seed))
+    collection = resight.open(folder / "photos.resight", "sift")
+    collection.add(*folder.glob("*.jpg"))
+    collection.search(folder / "own_0.jpg")
+    return folder
+
+
+@pytest.fixture
+def folder(three: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(three / "photos.resight", tmp_path / "photos.resight"))
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[TestClient]:
+    app = create_app(ServiceSettings({"photos": folder}, workers=1, max_files=10))
+    with TestClient(app, "http://localhost") as made:
+        yield made

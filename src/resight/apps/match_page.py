@@ -4,26 +4,20 @@ The least certain pairs come first: the entry of A beside its best of B, with pr
 diameters. If the truth is known, the page begins with precision, recall and a reliability diagram.
 """
 
-import base64
-import io
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
-import jinja2
-from PIL import Image
+from markupsafe import Markup
 
+from resight.audit.dedup.duplicates_page import make_thumbnail
 from resight.audit.match.find_matches import Matched, MatchReport
-from resight.boxes import crop
 from resight.collection import Collection
-from resight.data import image_files
-from resight.errors import BoxError, CollectionError, ImageError
 from resight.evaluate.match_quality import Outcome, Quality, draw_reliability
 from resight.evaluate.pages.charts import STYLE, draw_chart
+from resight.explain.card_page import render_cards
 from resight.explain.format import format_metres, format_probability
-from resight.explain.search_page import shrink
 
 SHOWN = 200
-SIDE = 240
 
 
 def render(
@@ -34,17 +28,14 @@ def render(
     quality: Quality | None = None,
 ) -> str:
     pairs = sorted((one for one in report.best if one.b), key=lambda one: abs(one.probability - 0.5))
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(
-        (resources.files("resight.apps") / "match_page.html").read_text(encoding="utf-8")
-    )
-    return template.render(
+    return render_cards(
+        (resources.files("resight.apps") / "match_page.html").read_text(encoding="utf-8"),
         title=f"{a.path.name} in {b.path.name}",
         report=report,
         listed=sum(bool(one.b) for one in report.matches),
         quality=quality,
-        chart=draw_chart(draw_reliability(outcomes)) if quality else "",
-        chart_style=STYLE,
+        chart=Markup(draw_chart(draw_reliability(outcomes)) if quality else ""),  # nosec B704  # our own SVG, style or script; its texts are escaped
+        chart_style=Markup(STYLE),  # nosec B704  # our own SVG, style or script; its texts are escaped
         pairs=[_show(one, report, a, b) for one in pairs[:SHOWN]],
         hidden=max(len(pairs) - SHOWN, 0),
     )
@@ -75,13 +66,5 @@ def _list_facts(one: Matched) -> Iterator[str]:
 
 def draw_picture(collection: Collection, name: str) -> str:
     """A data: URI; empty if the file cannot be read."""
-    try:
-        (record,) = collection.records([name])
-        ref = record.ref
-        picture = image_files.read(ref, max_side=None if ref.box else 2 * SIDE)
-        picture = picture if ref.box is None else crop(picture, ref.box)
-    except (ImageError, BoxError, CollectionError):
-        return ""
-    file = io.BytesIO()
-    Image.fromarray(shrink(picture.pixels, SIDE)).save(file, "WEBP", quality=80)
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+    thumbnail = make_thumbnail(collection, name)
+    return thumbnail.source if thumbnail else ""

@@ -207,7 +207,7 @@ def _frame(pixels: Pixels, size: tuple[int, int], box: Box | None, alt: str, reg
     small = shrink(pixels, THUMBNAIL)
     inside = _clip(box, size)
     first = _clip(region, size) if region != box else None
-    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, size, inside, first)
+    return Frame(embed(small), small.shape[1], small.shape[0], alt, size, inside, first)
 
 
 def _clip(box: Box | None, size: tuple[int, int]) -> Box | None:
@@ -220,10 +220,11 @@ def _clip(box: Box | None, size: tuple[int, int]) -> Box | None:
 
 def _figure(pixels: Pixels, alt: str, caption: str, wide: bool = False) -> Frame:
     small = shrink(pixels, 2 * THUMBNAIL if wide else THUMBNAIL)
-    return Frame(_data_uri(small), small.shape[1], small.shape[0], alt, caption=caption, wide=wide)
+    return Frame(embed(small), small.shape[1], small.shape[0], alt, caption=caption, wide=wide)
 
 
-def _data_uri(pixels: Pixels) -> str:
+def embed(pixels: Pixels) -> str:
+    """A data: URI."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "WEBP", quality=82, method=2)  # Pillow's default, 4, takes four times as long
     return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()

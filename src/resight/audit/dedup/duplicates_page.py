@@ -3,13 +3,8 @@
 In: a Report and its collections. Out: self-contained HTML. The page shortens long lists and counts the hidden entries.
 """
 
-import base64
-import io
 from dataclasses import dataclass
 from importlib import resources
-
-import jinja2
-from PIL import Image
 
 from resight.audit.dedup.find_duplicates import Report
 from resight.audit.dedup.pairs import Pair
@@ -17,9 +12,9 @@ from resight.boxes import crop
 from resight.collection import Collection
 from resight.data import image_files
 from resight.errors import BoxError, CollectionError, ImageError
+from resight.explain.card_page import render_cards
 from resight.explain.format import format_probability
-from resight.explain.search_page import shrink
-from resight.files.fingerprint import csp_hash
+from resight.explain.search_page import embed, shrink
 
 GROUPS, MEMBERS, LOOSE = 200, 12, 100  # most shown
 SIDE = 240
@@ -34,6 +29,13 @@ class Card:
     verdict: str
 
 
+@dataclass(frozen=True)
+class Thumbnail:
+    source: str  # data: URI
+    size: tuple[int, int]  # of the image, or of its box
+    bytes: int
+
+
 def render(report: Report, a: Collection, b: Collection) -> str:
     """`a` and `b` are the collections of the pairs' a and b; the same one for duplicates within a collection."""
     grouped: dict[int, list[Pair]] = {}
@@ -41,10 +43,8 @@ def render(report: Report, a: Collection, b: Collection) -> str:
         if pair.group is not None:
             grouped.setdefault(pair.group, []).append(pair)
     loose = [pair for pair in report.pairs if pair.group is None]
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters["digest"] = csp_hash
-    template = environment.from_string((resources.files(__package__) / "duplicates.html").read_text(encoding="utf-8"))
-    return template.render(
+    return render_cards(
+        (resources.files(__package__) / "duplicates.html").read_text(encoding="utf-8"),
         report=report,
         groups=[_show(pairs, a, b) for pairs in list(grouped.values())[:GROUPS]],
         loose=[_show([pair], a, b) for pair in loose[:LOOSE]],
@@ -74,14 +74,20 @@ def _format_pair(pair: Pair) -> str:
 
 
 def _make_card(collection: Collection, name: str, verdict: str) -> Card:
+    thumbnail = make_thumbnail(collection, name)
+    if thumbnail is None:
+        return Card(name, "", "the file cannot be read", verdict)
+    width, height = thumbnail.size
+    return Card(name, thumbnail.source, f"{width} × {height}, {thumbnail.bytes:,} bytes", verdict)
+
+
+def make_thumbnail(collection: Collection, name: str) -> Thumbnail | None:
+    """None if the file cannot be read."""
     try:
         (record,) = collection.records([name])
         ref = record.ref
         picture = image_files.read(ref, max_side=None if ref.box else 2 * SIDE)
         picture = picture if ref.box is None else crop(picture, ref.box)
     except (ImageError, BoxError, CollectionError):
-        return Card(name, "", "the file cannot be read", verdict)
-    file = io.BytesIO()
-    Image.fromarray(shrink(picture.pixels, SIDE)).save(file, "WEBP", quality=80)
-    source = "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
-    return Card(name, source, f"{picture.size[0]} × {picture.size[1]}, {record.bytes:,} bytes", verdict)
+        return None
+    return Thumbnail(embed(shrink(picture.pixels, SIDE)), picture.size, record.bytes)

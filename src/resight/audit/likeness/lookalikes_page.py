@@ -3,21 +3,16 @@
 In: Lookalikes and their collection. Out: self-contained HTML.
 """
 
-import base64
-import io
 from dataclasses import dataclass
 from importlib import resources
-
-import jinja2
-from PIL import Image
 
 from resight.audit.likeness.find_lookalikes import Lookalike, Lookalikes
 from resight.audit.likeness.form_cache import read_crop
 from resight.collection import Collection
 from resight.data.maps.crater_view import Circle, CraterView
 from resight.errors import BoxError, CollectionError, ImageError
-from resight.explain.search_page import shrink
-from resight.files.fingerprint import csp_hash
+from resight.explain.card_page import render_cards
+from resight.explain.search_page import embed, shrink
 from resight.types import Picture
 
 SIDE = 320
@@ -38,12 +33,10 @@ class Tile:
 
 
 def render(found: Lookalikes, collection: Collection) -> str:
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters["digest"] = csp_hash
-    template = environment.from_string((resources.files(__package__) / "lookalikes.html").read_text(encoding="utf-8"))
     query = found.crater or CraterView("", 0, 0, 1, found.view)
     facts = _describe(found.crater) if found.crater else ()
-    return template.render(
+    return render_cards(
+        (resources.files(__package__) / "lookalikes.html").read_text(encoding="utf-8"),
         query=_make_tile(found.picture.ref.id, found.picture, query, facts),
         tiles=[_read_tile(one, found, collection) for one in found.found],
         collection=collection.path.name,
@@ -70,12 +63,9 @@ def _read_tile(one: Lookalike, found: Lookalikes, collection: Collection) -> Til
 
 def _make_tile(name: str, picture: Picture, crater: CraterView | None, facts: tuple[tuple[str, str], ...]) -> Tile:
     pixels = shrink(picture.pixels, SIDE)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "WEBP", quality=85)
     height, width = pixels.shape[:2]
     outline = crater.outline((width, height)) if crater else None
-    source = "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
-    return Tile(name, source, width, height, outline, facts)
+    return Tile(name, embed(pixels), width, height, outline, facts)
 
 
 def _describe(crater: CraterView) -> tuple[tuple[str, str], ...]:

@@ -5,6 +5,7 @@ a pixel or one, or count from the projection's centre instead of the equator. Wh
 these fit the size of the raster, the bounds decide. Longitudes are counted to the east here.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ BODIES = {  # mean radii in km
     "charon": 606.0,
 }
 Bounds = tuple[float, float, float, float]  # west, south, east, north in degrees
+WHOLE = re.compile(r'\s*"?\+?([0-9]{1,12})(\.0*)?(?![\w.])')
+ABSENT = ("", "N/A", "UNK", "NULL")  # what labels write for no value
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,27 @@ def check_size(path: Path, width: int, height: int) -> None:
             f"{width:,} × {height:,}",
             "replace it by an intact copy",
         )
+
+
+def read_whole(path: Path, kind: str, name: str, text: str, default: int | None = None) -> int:
+    """A whole number, 0 or more, as a label writes it: 12, "12", 12.0 or 12 <BYTES>; `default` if there is none."""
+    if default is not None and text.strip('" ').upper() in ABSENT:
+        return default
+    found = WHOLE.match(text)
+    if not found:
+        raise refuse_format(path, kind, f"its {name} is {text[:40] or 'missing'}")
+    return int(found[1])
+
+
+def refuse_format(path: Path, kind: str, actual: str) -> ManifestError:
+    """`kind` is PDS3 or PDS4."""
+    return refuse(
+        path,
+        f"cannot be read as {kind}",
+        "an uncompressed 2D image, Equirectangular, Simple Cylindrical or Polar Stereographic, north up",
+        actual,
+        "convert it: gdalwarp -t_srs '+proj=longlat +R=RADIUS' LABEL map.tif; a GeoTIFF needs the extra geo",
+    )
 
 
 def refuse(path: Path, problem: str, expected: str, actual: str, fix: str) -> ManifestError:

@@ -23,12 +23,15 @@ from resight.data.maps.map_label import (
     make_grid,
     place_cylinder,
     place_pole,
+    read_whole,
     refuse,
+    refuse_format,
 )
 from resight.data.maps.raster_file import Raster, RasterMap, fit_constant
 from resight.errors import ManifestError
 from resight.files.inside import resolve_inside
 
+KIND = "PDS3"
 LONGEST = 1 << 18  # bytes of a label
 STATEMENT = re.compile(r'[ \t]*(\^?[A-Za-z][\w:]*)\s*=\s*("[^"]*"|\([^)]*\)|\{[^}]*\}|[^\r\n]*)')
 UNIT = re.compile(r"<\s*([^>]*?)\s*>")
@@ -87,23 +90,27 @@ def _find_raster(path: Path, top: Section, image: Section) -> Raster:
     name = re.search(r'"([^"]*)"', pointer)
     file = _find_file(path, name[1]) if name else path
     if top.get("ENCODING_TYPE", image.get("ENCODING_TYPE", "N/A")).strip('"').upper() not in ("N/A", "NONE"):
-        raise _refuse_format(path, "its image is compressed")
+        raise refuse_format(path, KIND, "its image is compressed")
     rest = pointer.replace(name[0], "") if name else pointer
     start = NUMBER.search(rest)
     unit = UNIT.search(rest)
-    record = 1 if unit and unit[1].upper().startswith("BYTE") else _read_whole(path, top, "RECORD_BYTES", 1)
+    in_bytes = unit and unit[1].upper().startswith("BYTE")
+    record = 1 if in_bytes else read_whole(path, KIND, "RECORD_BYTES", top.get("RECORD_BYTES", ""), 1)
     offset = (int(float(start[0])) - 1) * record if start else 0
-    width, height = (_read_whole(path, image, keyword) for keyword in ("LINE_SAMPLES", "LINES"))
+    width, height = (read_whole(path, KIND, keyword, image.get(keyword, "")) for keyword in ("LINE_SAMPLES", "LINES"))
     check_size(path, width, height)
     dtype = _find_type(path, image)
-    bands = _read_whole(path, image, "BANDS", 1)
+    bands = read_whole(path, KIND, "BANDS", image.get("BANDS", ""), 1)
     storage = image.get("BAND_STORAGE_TYPE", "").strip('"').upper()
     between = bands if storage == "SAMPLE_INTERLEAVED" else 1
     rows = bands if storage == "LINE_INTERLEAVED" else 1
-    around = [_read_whole(path, image, keyword, 0) for keyword in ("LINE_PREFIX_BYTES", "LINE_SUFFIX_BYTES")]
+    around = [
+        read_whole(path, KIND, keyword, image.get(keyword, ""), 0)
+        for keyword in ("LINE_PREFIX_BYTES", "LINE_SUFFIX_BYTES")
+    ]
     row_bytes = rows * (width * between * dtype.itemsize + sum(around))
     if min(offset, bands - 1, *around) < 0 or bands > 1000:
-        raise _refuse_format(path, "its label has numbers without sense")
+        raise refuse_format(path, KIND, "its label has numbers without sense")
     keywords = MISSING if dtype.itemsize == 1 else (*MISSING, *SATURATED)
     constants = [fit_constant(image[keyword], dtype) for keyword in keywords if keyword in image]
     missing = tuple(value for value in constants if value is not None)
@@ -120,18 +127,18 @@ def _find_file(path: Path, name: str) -> Path:
     if found is None:
         raise refuse(path, "has no raster", f"{name} beside the label", "no such file", "put both into one folder")
     if found.suffix.lower() in (".jp2", ".tif", ".tiff"):
-        raise _refuse_format(path, f"its raster is {found.name}")
+        raise refuse_format(path, KIND, f"its raster is {found.name}")
     return found
 
 
 def _find_type(path: Path, image: Section) -> np.dtype[np.generic]:
     written = image.get("SAMPLE_TYPE", "").strip('"').upper()
-    bits = _read_whole(path, image, "SAMPLE_BITS")
+    bits = read_whole(path, KIND, "SAMPLE_BITS", image.get("SAMPLE_BITS", ""))
     order, _, kind = written.partition("_")
     if order not in LITTLE + BIG:  # UNSIGNED_INTEGER alone is big-endian
         order, kind = "MSB", written
     if bits not in SIZES.get(kind, ()) or written == "VAX_REAL":
-        raise _refuse_format(path, f"its numbers are {written or 'of no type'} of {bits} bits")
+        raise refuse_format(path, KIND, f"its numbers are {written or 'of no type'} of {bits} bits")
     return np.dtype(f"{'<' if order in LITTLE else '>'}{KINDS[kind]}{bits // 8}")
 
 
@@ -151,12 +158,12 @@ def _find_grid(
     density = _read_number(about, "MAP_RESOLUTION") or (np.pi * metres / 180 / scale if scale else None)
     if projection not in (*CYLINDERS, "POLAR_STEREOGRAPHIC") or _read_number(about, "MAP_PROJECTION_ROTATION"):
         turned = f", turned by {about.get('MAP_PROJECTION_ROTATION', '0')}"
-        raise _refuse_format(path, f"its projection is {projection or 'not given'}{turned}")
+        raise refuse_format(path, KIND, f"its projection is {projection or 'not given'}{turned}")
     if row is None or column is None or lat is None or lon is None or not density:
-        raise _refuse_format(path, "its label lacks offsets, centre or resolution")
+        raise refuse_format(path, KIND, "its label lacks offsets, centre or resolution")
     if projection == "POLAR_STEREOGRAPHIC":
         if abs(lat) != 90:
-            raise _refuse_format(path, f"its stereographic projection is centred at latitude {lat:g}")
+            raise refuse_format(path, KIND, f"its stereographic projection is centred at latitude {lat:g}")
         metres_each = scale or np.pi * metres / 180 / density
         return place_pole(lat > 0, east * lon, metres_each, row, column, width, height, metres)
     across = density * float(np.cos(np.radians(lat)))
@@ -191,22 +198,3 @@ def _read_length(section: Section, keyword: str, default: float = 1000.0) -> flo
     unit = UNIT.search(section[keyword])
     name = unit[1].upper() if unit else ""
     return value * (1.0 if name.startswith("M") and not name.startswith("MI") else default)
-
-
-def _read_whole(path: Path, section: Section, keyword: str, default: int | None = None) -> int:
-    value = _read_number(section, keyword)
-    if value is None and default is not None:
-        return default
-    if value is None or value != int(value) or abs(value) >= 1 << 40:
-        raise _refuse_format(path, f"its {keyword} is {section.get(keyword, 'missing')[:40]}")
-    return int(value)
-
-
-def _refuse_format(path: Path, actual: str) -> ManifestError:
-    return refuse(
-        path,
-        "cannot be read as PDS3",
-        "an image without compression, EQUIRECTANGULAR, SIMPLE CYLINDRICAL or POLAR STEREOGRAPHIC, north up",
-        actual,
-        "convert it: gdalwarp -t_srs '+proj=longlat +R=RADIUS' LABEL map.tif; a GeoTIFF needs the extra geo",
-    )

@@ -21,13 +21,16 @@ from resight.data.maps.map_label import (
     make_grid,
     place_cylinder,
     place_pole,
+    read_whole,
     refuse,
+    refuse_format,
 )
 from resight.data.maps.raster_file import Raster, RasterMap, fit_constant
 from resight.data.maps.xml_label import Node, read_xml
 from resight.errors import ManifestError
 from resight.files.inside import resolve_inside
 
+KIND = "PDS4"
 ARRAYS = ("Array_2D_Image", "Array_2D_Map", "Array_2D", "Array_3D_Image", "Array_3D_Spectrum")
 TYPES = {
     "UnsignedByte": "u1",
@@ -62,7 +65,7 @@ def _find_raster(path: Path, label: Node) -> Raster:
         raise refuse(path, "has no raster", f"{name} beside the label", "no such file", "put both into one folder")
     lengths = {}
     for axis in array.find_all("Axis_Array"):
-        lengths[axis.read("axis_name").lower()] = _read_whole(path, axis, "elements")
+        lengths[axis.read("axis_name").lower()] = read_whole(path, KIND, "elements", axis.read("elements"))
     order = array.read("axis_index_order", "Last Index Fastest").lower()
     width, height = lengths.pop("sample", 0), lengths.pop("line", 0)
     check_size(path, width, height)
@@ -71,12 +74,12 @@ def _find_raster(path: Path, label: Node) -> Raster:
     bands_first = not lengths or (first is not None and first.read("axis_name").lower() in lengths)
     if kind not in TYPES or order != "last index fastest" or not bands_first or len(lengths) > 1:
         axes = ", ".join(axis.read("axis_name") for axis in array.find_all("Axis_Array"))
-        raise _refuse_format(path, f"data type {kind or 'missing'}, axes {axes}, {order}")
+        raise refuse_format(path, KIND, f"data type {kind or 'missing'}, axes {axes}, {order}")
     dtype = np.dtype(TYPES[kind])
     names = MISSING if dtype.itemsize == 1 else (*MISSING, *SATURATED)
     constants = [fit_constant(array.read(one), dtype) for one in names]
     missing = tuple(value for value in constants if value is not None)
-    offset = _read_whole(path, array, "offset", 0)
+    offset = read_whole(path, KIND, "offset", array.read("offset"), 0)
     return Raster(file, offset, width, height, width * dtype.itemsize, dtype, missing)
 
 
@@ -96,10 +99,12 @@ def _find_grid(
     scale = _read_number(label, "pixel_resolution_x"), _read_number(label, "pixel_resolution_y")
     if not projection or (projection in CYLINDERS and None in (left, top, *scale)):
         if bounds is None:
-            raise _refuse_format(path, "neither a projection with its corner and resolution nor bounding coordinates")
+            raise refuse_format(
+                path, KIND, "neither a projection with its corner and resolution nor bounding coordinates"
+            )
         return make_grid(path, bounds, width, height, metres)
     if left is None or top is None or not scale[0] or not scale[1]:
-        raise _refuse_format(path, f"{projection} without upper left corner or pixel resolution")
+        raise refuse_format(path, KIND, f"{projection} without upper left corner or pixel resolution")
     lon = east * (_read_number(label, "longitude_of_central_meridian", "straight_vertical_longitude_from_pole") or 0)
     lat = _read_number(label, "latitude_of_projection_origin") or 0
     if projection in CYLINDERS:
@@ -112,9 +117,9 @@ def _find_grid(
     if projection == "polar stereographic" and abs(scale[0] / scale[1] - 1) < 1e-6:
         is_north = lat > 0 if lat else bounds is not None and bounds[3] > 0
         if abs(lat) not in (0, 90):
-            raise _refuse_format(path, f"a stereographic projection centred at latitude {lat:g}")
+            raise refuse_format(path, KIND, f"a stereographic projection centred at latitude {lat:g}")
         return place_pole(is_north, lon, scale[0], top / scale[0] - 0.5, -left / scale[0] - 0.5, width, height, metres)
-    raise _refuse_format(path, f"its projection is {projection}")
+    raise refuse_format(path, KIND, f"its projection is {projection}")
 
 
 def _read_bounds(label: Node, east: float) -> Bounds | None:
@@ -140,22 +145,3 @@ def _read_number(label: Node, *names: str) -> float | None:
     if value is None or not np.isfinite(value) or node is None:
         return None
     return value * METRES.get(node.unit.lower(), 1.0)
-
-
-def _read_whole(path: Path, node: Node, name: str, default: int | None = None) -> int:
-    text = node.read(name)
-    if not text and default is not None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 12):
-        raise _refuse_format(path, f"its {name} is {text[:40] or 'missing'}")
-    return int(text)
-
-
-def _refuse_format(path: Path, actual: str) -> ManifestError:
-    return refuse(
-        path,
-        "cannot be read as PDS4",
-        "a 2D image, Equirectangular or Polar Stereographic, north up",
-        actual,
-        "convert it: gdalwarp -t_srs '+proj=longlat +R=RADIUS' LABEL map.tif; a GeoTIFF needs the extra geo",
-    )

@@ -132,7 +132,7 @@ def test_pds3_with_its_label_inside_prefixes_and_missing_values(tmp_path):
     [
         (("^IMAGE", "^TABLE"), "without an image"),
         (("SAMPLE_BITS = 8", "SAMPLE_BITS = 12"), "UNSIGNED_INTEGER of 12 bits"),
-        (("LINES = 720", "LINES = -1"), "size"),
+        (("LINES = 720", "LINES = 0"), "size"),
         (("LINES = 720", "LINES = 1e30"), "LINES is 1e30"),
         (("LINES = 720", "LINES = nan"), "LINES is nan"),
         (("MAP.IMG", "../MAP.IMG"), "leads out of its folder"),
@@ -141,6 +141,8 @@ def test_pds3_with_its_label_inside_prefixes_and_missing_values(tmp_path):
         (("SIMPLE CYLINDRICAL", "SINUSOIDAL"), "projection is SINUSOIDAL"),
         (("MAP_PROJECTION_ROTATION = 0.0", "MAP_PROJECTION_ROTATION = 90.0"), "turned by 90"),
         (("SAMPLE_PROJECTION_OFFSET = 719.5", "SAMPLE_PROJECTION_OFFSET = 0"), "contradicts itself"),
+        (("SAMPLE_BITS = 8", "SAMPLE_BITS = 8.5"), "SAMPLE_BITS is 8.5"),
+        (("LINES = 720", "LINES = -720"), "LINES is -720"),
         (("CENTER_LONGITUDE", "CENTRE"), "lacks offsets, centre"),
         (("PDS_VERSION_ID = PDS3", "ENCODING_TYPE = JPEG2000"), "compressed"),
         (("\r\nEND\r\n", "\r\n"), "no PDS3 label"),
@@ -203,6 +205,14 @@ def test_pds4_around_a_pole(tmp_path, is_north, lat, name):
     )
     path = maps.write_pds4(tmp_path / "map.xml", maps.paint_pole(is_north, 20.0), cart)
     check_crater(open_map(path, (), None), name)
+
+
+@pytest.mark.parametrize("written", ["8.0", '"8"', "8 <BITS>", "+8"])
+def test_whole_numbers_of_a_label_as_people_write_them(tmp_path, written):
+    path = maps.write_pds3(tmp_path / "map.lbl", maps.paint_cylinder(), BYTES, maps.project_pds3())
+    text = path.read_bytes().decode().replace("SAMPLE_BITS = 8", f'SAMPLE_BITS = {written}\r\nBANDS = "N/A"')
+    path.write_bytes(text.encode())
+    check_crater(open_map(path, (), None), "a")
 
 
 def test_pds4_with_missing_values(tmp_path):
