@@ -9,6 +9,7 @@ images, how many decode processes had to be replaced, and the peak memory of thi
 """
 
 import argparse
+import base64
 import io
 import resource
 import time
@@ -20,6 +21,7 @@ from numpy.random import Generator
 from PIL import Image
 from service_parts.malformed import make_malformed
 
+from resight.data.sandbox import decode_worker
 from resight.data.sandbox.processes import Limits, Sandbox
 from resight.errors import ImageError
 
@@ -95,6 +97,8 @@ def make_odd() -> Iterator[tuple[str, bytes]]:
         out = io.BytesIO()
         variant.save(out, format, **options)
         yield f"{format.lower()}{number}", out.getvalue()
+    for name, sample in zip(("heic", "avif", "jxl"), decode_worker.SAMPLES, strict=True):
+        yield name, base64.b85decode(sample)
 
 
 def mutate(data: bytes, generator: Generator) -> bytes:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import SUFFIXES
 
 
 def list_photos(folder: Path, count: int) -> list[Path]:

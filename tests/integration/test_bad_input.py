@@ -127,7 +127,7 @@ def test_unreadable_files_are_listed_and_do_not_stop_the_others(tmp_path: Path) 
     ran = run("index", photos, "--into", collection)
     assert ran.code == 0
     assert "3 images (3 added, 0 updated, 0 unchanged, 18 skipped)" in ran.out
-    assert "text.jpg: it is not an image of a known format" in ran.err
+    assert "text.jpg: unsupported format; convert it" in ran.err
     shutil.rmtree(collection)
     skipped = run("index", photos, "--into", collection, "--json").answer["skipped"]
     odd = {path.name for path in photos.iterdir() if not path.name.startswith("scene_") and not path.is_dir()}

@@ -129,7 +129,7 @@ def test_a_dry_run_ends_with_1_when_an_image_cannot_be_used(scenes: Path, tmp_pa
     write_jpeg(tmp_path / "scene.jpg", draw_scene(0))
     ran = run("data", "check", "folder", tmp_path)
     assert ran.code == 1
-    assert "text.jpg: it is not an image of a known format" in ran.out
+    assert "text.jpg: unsupported format" in ran.out
 
 
 def test_a_plan_is_for_as_many_images_as_asked(scenes: Path) -> None:

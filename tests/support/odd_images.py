@@ -4,6 +4,7 @@ All readable ones but `tiny.png` are 60 × 40 upright. They show one scene, red 
 right; those whose name says 16, int32 or float show a grey ramp, dark at the left.
 """
 
+import base64
 import io
 import os
 import struct
@@ -15,6 +16,28 @@ import numpy as np
 from PIL import Image
 
 RED, BLUE = (230, 20, 20), (20, 20, 230)
+# The scene as HEIC, in base 85, written by pillow-heif; the second is stored rotated, with orientation and position.
+HEIC = (
+    "0000SW^{RQXk}@500000ZE0pPXk}@5ZE0a<0004gZDn*}000000000XXk=`10000000000aA{+700000000000000000000B57=IV*mgE07O"
+    "6l0RRC200001q5uH^00000002k;001LtX>Mi!000000RR916=`l}WdZ;I000310BCk&F#rGn01j|zbZr0t000010002~X>f9I0002qX>en20"
+    "001YXm(>m0R#vD005pi000009`FGC|M>U-"
+    "01pFT0096OKmiN^|NjIC00093o;Uyi0{{RXx&lC90096hLID8;2mk;B0G>Di00RI39*_hOAhO+Dl-D-"
+    "_4F&`N00RJI000931R!Dn0RRX@0l{+^FbI$U000wXZ)|dIV{CW;0RRmE27mwn02FC+aAg1h0000006+i$06+i$04QT@VQ>Hd06YKy0096104"
+    "M+e00IC1|NH;|00RI2|L6b!00IC201$9#cxeCt0009B2nYZG02pa-ZD9Za00000009621%Uzs1%v<q08njYVRQfh07NJOuL<BGIH~{g;y?c^"
+    "9hbgZl3_i%HUZ&oQ8qCKHnq;K)9*OrfQzd;Dsq2LMgRWB%KUD*=p^a?z^aI2aXkys`rr"
+)
+TURNED_HEIC = (
+    "0000SW^{RQXk}@500000ZE0pPXk}@5ZE0a<0005WZDn*}000000000XXk=`10000000000aA{+700000000000000000000G-"
+    "+&aV*mgE07O6l0ssL300001?EnD)00000003410ssI200Kh*0RR9100000mH+?%IB98aW&i*H00062000$fZf0cy000000RRAKc4ILB0000L"
+    "X>Mj^0ssI300IC2MR;ju000004sdC7Z2$lO00031009VTaB^?}008G{aAR)(004Jrc4I>U1PA~C0G>Di0000U@BsY(`1k+-"
+    "4+CHT0RR_30Sp2E{{#pC00RJ?H~;_x0017k0zhE^0RSpO0RaRE00093o;Uyi0{{RXkOUAQvfW&i*EazT1_S^A0{~<I00RI7AYuRk00=|@!E+"
+    "ce2#^2(025<xY;ta6Y<K_x01W^JfB*mh6lrsCWdHyG00000KmY&$KmY&$C}V74Z~y=RC;$Ke0RR91JOBUy0ssI1=l}o!0{{R2`~Uy|0ssI25"
+    "O8UDX#fBK00RgJ2mk;832Aa~bOQhY02yg;ZD9Za000000096227v+t1%!qG000_ka%E-"
+    "!00000000hSWOHKx0ssL30RR91^lfBebN~PVQYZnh3E(3&E&uj5{`ceA|MmWn)4RNdw#foAAW>@>rLPZ~k4PQxwDF`Fj+S7$ho^mZf1il8%T"
+    "a(~A7b?yUD1@2C+SRrMtH%K(=F1Ku4}*m000I>cxh$;08LE*DgXcg2mk^B5&#1L000311^@tvB>)5f00031001Tc000001ONd50ssI20#g70"
+    "000621poj50{{R3TmS<A0ssI20!07-"
+    "000C41poj50{{R3bN~PV00000ApigX0RR919smFU0RR91000000RR91mjD0&0RR914*&oF0RR91000000R"
+)
 WIDTH, HEIGHT = 60, 40
 
 
@@ -53,6 +76,18 @@ def with_exif(orientation: int | None = None, position: tuple[float, float] | No
             4: (abs(lon), 0.0, 0.0),
         }
     return encode(image, "JPEG", quality=95, subsampling=0, exif=exif)
+
+
+def encode_jxl(values: np.ndarray) -> bytes:
+    from imagecodecs import jpegxl_encode
+
+    return bytes(jpegxl_encode(values, lossless=True))
+
+
+def _turned_avif() -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return encode(scene().transpose(Image.Transpose.ROTATE_90), "AVIF", quality=95, subsampling="4:4:4", exif=exif)
 
 
 def png_header(width: int, height: int) -> bytes:
@@ -103,6 +138,13 @@ def write_readable(folder: Path) -> dict[str, Path]:
         "plain.ppm": encode(image, "PPM"),
         "grey16.pgm": encode(Image.fromarray(grey_ramp(np.uint16)), "PPM"),
         "plain.jp2": encode(image, "JPEG2000"),
+        "plain.heic": base64.b85decode(HEIC),
+        "turned.heic": base64.b85decode(TURNED_HEIC),
+        "heic_named.jpg": base64.b85decode(HEIC),
+        "plain.avif": encode(image, "AVIF", quality=95, subsampling="4:4:4"),
+        "turned.avif": _turned_avif(),
+        "plain.jxl": encode_jxl(np.asarray(image)),
+        "grey16.jxl": encode_jxl(grey_ramp(np.uint16)),
         "plain.tif": encode(image, "TIFF"),
         "deflated.tiff": encode(image, "TIFF", compression="tiff_deflate"),
         "pages.tif": encode(frames[0], "TIFF", save_all=True, append_images=frames[1:]),

@@ -164,7 +164,7 @@ class Collection:
             encoded: Images that `encode_images` has encoded already.
 
         Returns:
-            Counts of added, updated, unchanged and moved images, and the files that were skipped.
+            Counts of added, updated, unchanged and moved images and of other files, and the files that were skipped.
 
         Raises:
             InputError: There are no images, or a source is none of these.

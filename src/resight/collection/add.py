@@ -35,6 +35,7 @@ class AddReport:
         unchanged: Number of images that the collection held already.
         skipped: Files that could not be read, each with the reason.
         moved: Number of images, among the unchanged, whose file was elsewhere before.
+        not_images: Number of files in the folders that are no images, such as texts; they are left out.
 
     Examples:
         >>> import resight
@@ -48,6 +49,7 @@ class AddReport:
     unchanged: int
     skipped: tuple[Skipped, ...]
     moved: int = 0
+    not_images: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def add(
         )
     if tidy and (commits > 8 or (commits and store.is_scattered)):
         store.compact()
-    return tally.report()
+    return tally.report(lists)
 
 
 class Tally:
@@ -146,8 +148,9 @@ class Tally:
         self._skipped.append(skipped)
         self._report_progress()
 
-    def report(self) -> AddReport:
-        return AddReport(self._added, self._updated, self._unchanged, tuple(self._skipped))
+    def report(self, lists: Sequence[ImageList]) -> AddReport:
+        others = sum(images.not_images for images in lists)
+        return AddReport(self._added, self._updated, self._unchanged, tuple(self._skipped), not_images=others)
 
     def _report_progress(self) -> None:
         done = self._added + self._updated + self._unchanged + len(self._skipped)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from resight.data.folder_walk import walk
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import SUFFIXES
 from resight.encode.extract import gather
 from resight.errors import InputError
 from resight.files import remote

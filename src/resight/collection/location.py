@@ -145,7 +145,9 @@ def list_foreign_files(folder: Path, own: frozenset[str]) -> list[str]:
         return sorted(entry.name for entry in folder.iterdir() if entry.name not in own) if folder.is_dir() else []
     url = remote.to_url(folder)
     with contextlib.suppress(FileNotFoundError):  # object stores have no empty folders
-        return [file.url.removeprefix(url + "/") for file in islice(remote.list_files(url, own.__contains__), 4)]
+        return [
+            file.url.removeprefix(url + "/") for file in islice(remote.list_files(url, lambda name, _: name in own), 4)
+        ]
     return []
 
 

@@ -94,7 +94,7 @@ class _Adding:
                 if len(self._wave) >= WAVE:
                     self._finish_wave()
         self._finish_wave()
-        return self._tally.report()
+        return self._tally.report(lists)
 
     def _wait_for(self, names: Sequence[str]) -> None:
         """The id of an image depends on the stored ones, so an image of the same name must be stored first."""

@@ -1,6 +1,7 @@
 """Bytes of an image file in, RGB pixels and EXIF facts out (`decode`), with Pillow.
 
-- The first bytes choose the format, never the file name; only the formats in SIGNATURES are tried.
+- The first bytes choose the format (`formats`), never the file name. pi-heif decodes HEIC, Pillow AVIF, and
+  imagecodecs, where it is installed, JPEG XL; these three are imported with the first such image.
 - The header's pixel count is checked against `max_pixels` before anything is decoded. Pillow's own limit is a
   process-wide setting that belongs to the application, so its opener, which enforces it, is not used. Pillow's TIFF and
   WebP decoders still refuse more than twice that limit (179 million pixels by default).
@@ -9,7 +10,9 @@
 - Grey of more than 8 bits (16-bit, 32-bit, float) is stretched: the 0.1th percentile becomes 0, the 99.9th becomes 255,
   values beyond are clipped. Values that are not finite count as 0. If the two percentiles are equal, the minimum and
   the maximum replace them. The stretch uses the full-size image, whatever `max_side` is.
-- EXIF rotation is applied; orientation in XMP is not (except in TIFF, which Pillow rotates itself).
+- EXIF rotation is applied; orientation in XMP is not (except in TIFF, which Pillow rotates itself). HEIC and JPEG XL
+  have an orientation of their own, which their decoders apply and which replaces that in EXIF.
+- A raw photo (DNG, NEF, ARW) begins as a TIFF file whose first image is a small preview: it is refused.
 - A truncated file is refused rather than half-decoded.
 
 `read_exif` takes three facts from an EXIF block: orientation, GPS position and heading. A damaged or missing block
@@ -23,7 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,18 +40,21 @@ from PIL.PpmImagePlugin import PpmImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
+from resight.data import formats
 from resight.errors import ImageError
 
 MAX_PIXELS = 256_000_000
-SIGNATURES: tuple[tuple[bytes, type[ImageFile.ImageFile]], ...] = (
-    (b"\xff\xd8\xff", JpegImageFile),
-    (b"\x89PNG\r\n\x1a\n", PngImageFile),
-    (b"GIF8", GifImageFile),
-    (b"BM", BmpImageFile),
-    *((start, TiffImageFile) for start in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
-    *((start, Jpeg2KImageFile) for start in (b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  ")),
-    *((b"P%c" % letter, PpmImageFile) for letter in b"123456f"),
-)
+DECODERS: Mapping[str, type[ImageFile.ImageFile]] = {
+    "JPEG": JpegImageFile,
+    "PNG": PngImageFile,
+    "WebP": WebPImageFile,
+    "GIF": GifImageFile,
+    "BMP": BmpImageFile,
+    "TIFF": TiffImageFile,
+    "JPEG 2000": Jpeg2KImageFile,
+    "PNM": PpmImageFile,
+}
+TURNED_WHILE_LOADED = ("TIFF", "HEIC", "JPEG XL")  # by the decoder, so that their size is known afterwards
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -59,6 +65,7 @@ TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 GAP = 2  # decode a JPEG at this many times the wanted size or more, so that the last reduction is clean
+DNG_VERSION, SUBFILE_TYPE, MAKE = 50706, 254, 271  # tags of TIFF
 SAMPLE = 1_000_000  # grey values that the percentiles are computed from
 LARGE = 16_000_000  # pixels that a JPEG 2000 file of one tile needs more than 300 MB for
 SHORT_OF_MEMORY = "there is not enough memory to decode it"
@@ -86,7 +93,8 @@ class ExifFacts:
 
 def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Decoded:
     """Decode `data` and reduce its longer side to `max_side`; error messages call the image `name`."""
-    image = _open(data, name)
+    format = formats.identify(data[: formats.START])
+    image = _open(data, name, format)
     width, height = image.size
     if width * height > max_pixels:
         raise ImageError(
@@ -99,8 +107,7 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
     wanted = _fit(image.size, max_side)
     if isinstance(image, JpegImageFile) and wanted != image.size:
         image.draft(None, (wanted[0] * GAP, wanted[1] * GAP))
-    is_tiff = isinstance(image, TiffImageFile)
-    if is_tiff:  # Pillow rotates a TIFF while it loads it, so its orientation is known before and its size after
+    if isinstance(image, TiffImageFile):  # Pillow forgets its orientation while it loads it
         facts = _read_facts(image.getexif)
         _load(image, name)
     else:
@@ -108,12 +115,13 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
         facts = read_exif(image.info.get("exif", b""))
     orientation = facts.orientation
     turned_size = (height, width) if orientation >= 5 else (width, height)
-    if is_tiff:
+    is_turned = format in TURNED_WHILE_LOADED
+    if is_turned:
         turned_size, wanted = image.size, _fit(image.size, max_side)
     try:
         upright = _to_rgb(image, wanted)
         del image  # a large one takes memory that the pixels need
-        if not is_tiff and orientation in TURNS:
+        if not is_turned and orientation in TURNS:
             upright = upright.transpose(TURNS[orientation])
         pixels = _to_array(upright)
     except MemoryError as error:
@@ -137,29 +145,76 @@ def read_exif(block: bytes) -> ExifFacts:
 def read_exif_block(data: bytes, name: str) -> bytes:
     """The EXIF block of an image file with the orientation set to upright; empty where the file has none."""
     try:
-        block = _open(data, name).getexif()
+        block = _open(data, name, formats.identify(data[: formats.START])).getexif()
         block[ExifTags.Base.Orientation] = 1
         return block.tobytes() if len(block) > 1 or block.get_ifd(ExifTags.IFD.GPSInfo) else b""
     except Exception:  # Pillow raises many kinds of errors for malformed metadata; the pixels are intact
         return b""
 
 
-def _open(data: bytes, name: str) -> ImageFile.ImageFile:
+def _open(data: bytes, name: str, format: str) -> ImageFile.ImageFile:
     """Read and check the header; no pixel is decoded."""
     if not data:
         raise _refuse(name, "the file is empty")
-    decoders = [decoder for start, decoder in SIGNATURES if data.startswith(start)]
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        decoders = [WebPImageFile]
-    if not decoders:
-        raise _refuse(name, "it is not an image of a known format")
+    if not format:
+        raise refuse_format(name, formats.find_other(data[: formats.START]))
+    decoder = _find_decoder(format, name)
     try:
         with _without_warnings():
-            return decoders[0](io.BytesIO(data))
+            image = decoder(io.BytesIO(data))
+            is_raw = isinstance(image, TiffImageFile) and _is_raw(image)
     except Image.DecompressionBombError as error:
         raise _refuse(name, f"Pillow finds it too large: {error}", error) from error
     except Exception as error:  # a malformed header makes Pillow's parsers raise errors of any class
         raise _refuse(name, "its header is truncated or damaged", error) from error
+    if is_raw:
+        raise refuse_format(name, formats.RAW)
+    return image
+
+
+def refuse_format(name: str, other: formats.OtherFormat | None) -> ImageError:
+    """The error for a file of a format that is not decoded; `other` if it is known what else it is."""
+    return ImageError(
+        f"cannot read {name}: {formats.UNSUPPORTED}{f': {other.name}' if other else ''}",
+        expected=f"an image in one of the formats {', '.join(formats.DECODED)}",
+        actual=f"a file of the kind {other.name}" if other else "first bytes that belong to none of them",
+        fix=other.advice if other else "convert it to PNG, if an image viewer shows it",
+    )
+
+
+def _find_decoder(format: str, name: str) -> Callable[[io.BytesIO], ImageFile.ImageFile]:
+    """Pillow's decoder of a format; those that few images need are imported here."""
+    if format in DECODERS:
+        return DECODERS[format]
+    try:
+        if format == "HEIC":
+            from pi_heif.as_plugin import HeifImageFile
+
+            return cast("type[ImageFile.ImageFile]", HeifImageFile)
+        if format == "AVIF":
+            from PIL import AvifImagePlugin
+
+            if not AvifImagePlugin.SUPPORTED:
+                raise ImportError("this build of Pillow has no AVIF")
+            return AvifImagePlugin.AvifImageFile
+        from resight.data import jpeg_xl
+
+        jpeg_xl.load_codec()
+        return jpeg_xl.JpegXlFile
+    except ImportError as error:
+        fixes = {"HEIC": "pip install pi-heif", "AVIF": 'pip install "pillow>=11.3"'}
+        raise ImageError(
+            f"cannot read {name}: {formats.UNSUPPORTED}: {format}",
+            expected=f"a decoder for {format}",
+            actual=str(error),
+            fix=f"{fixes.get(format, 'pip install imagecodecs')}, or convert it to PNG",
+        ) from error
+
+
+def _is_raw(image: TiffImageFile) -> bool:
+    """Whether the first image of a TIFF file is the preview of a raw photo."""
+    tags = image.tag_v2
+    return DNG_VERSION in tags or (bool(tags.get(SUBFILE_TYPE, 0) & 1) and MAKE in tags)
 
 
 def _load(image: ImageFile.ImageFile, name: str) -> None:
@@ -333,7 +388,7 @@ def _without_warnings() -> Iterator[None]:
 def _refuse(name: str, reason: str, cause: Exception | None = None) -> ImageError:
     return ImageError(
         f"cannot read {name}: {reason}",
-        expected="a whole JPEG, PNG, WebP, TIFF, GIF, BMP, PNM or JPEG 2000 file",
+        expected=f"a whole file in one of the formats {', '.join(formats.DECODED)}",
         actual=f"{type(cause).__name__}: {cause}" if cause else reason,
         fix="open it in an image viewer; copy or export it again if it does not show whole",
     )

@@ -1,35 +1,31 @@
 """Every image below a folder (`walk`): a path in, ImageRefs and reasons for what was skipped out, in order of name.
 
-An id is the path below the root, with forward slashes. The walk is recursive. It leaves out hidden files and folders,
-folders that end in `.resight` and files that are no images: by their ending, or, if the name has none, by their first
-bytes (retrieval-SfM-120k names its images so). It follows links, and walks a folder that several links lead to once, so
-a loop of links ends. The root may be remote (s3://bucket/photos, resight.files.remote).
+An id is the path below the root, with forward slashes. The walk is recursive. It does not enter hidden folders and
+folders that end in `.resight`. Every other file is yielded as an image, yielded as Skipped with the reason (a PDF, a
+video, a raw photo: `formats`), or passed to `leave_out` as no image: by its ending, or, if the name has none, by its
+first bytes (retrieval-SfM-120k names its images so). It follows links, and walks a folder that several links lead to
+once, so a loop of links ends. The root may be remote (s3://bucket/photos, resight.files.remote).
 """
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from resight.data.decode import SIGNATURES
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import START, SUFFIXES, OtherFormat, find_by_suffix, find_other, is_image
 from resight.errors import InputError
 from resight.files import remote
 from resight.types import ImageRef, Skipped
 
 LeaveOut = Callable[[Path], None]
-START = 16  # bytes that show whether a file is an image
-# Two letters alone would make images of texts that begin with BM or P1.
-BMP = re.compile(rb"BM.{4}\0\0\0\0", re.DOTALL)  # size, and four reserved bytes
-NETPBM = re.compile(rb"P[1-6f]\s+[-\d#]")
 
 
 def walk(root: Path, leave_out: LeaveOut = lambda _: None) -> Iterator[ImageRef | Skipped]:
     """Yield every image at or below `root`, and a Skipped for each that cannot be used.
 
     It holds one directory listing per level, never the whole list. `leave_out` is called with every file that is not an
-    image.
+    image, hidden files included.
     """
     if remote.is_remote(root):
         return _walk_remote(root, leave_out)
@@ -44,17 +40,6 @@ def walk(root: Path, leave_out: LeaveOut = lambda _: None) -> Iterator[ImageRef 
             fix="check the path",
         )
     return _walk_folder(root, leave_out)
-
-
-def is_image(start: bytes) -> bool:
-    """Whether the first bytes of a file are those of an image that resight can decode."""
-    if start[:4] == b"RIFF":
-        return start[8:12] == b"WEBP"
-    if start[:2] == b"BM":
-        return BMP.match(start) is not None
-    if start[:1] == b"P":
-        return NETPBM.match(start) is not None
-    return any(start.startswith(signature) for signature, _ in SIGNATURES)
 
 
 def _walk_folder(root: Path, leave_out: LeaveOut) -> Iterator[ImageRef | Skipped]:
@@ -72,7 +57,7 @@ def _walk_folder(root: Path, leave_out: LeaveOut) -> Iterator[ImageRef | Skipped
                 leave_out(path)
             else:
                 yield found
-        elif (status.st_dev, status.st_ino) not in visited and (path.suffix != ".resight" or path == root):
+        elif (status.st_dev, status.st_ino) not in visited and (path == root or not _is_closed(path.name)):
             visited.add((status.st_dev, status.st_ino))
             listing = _list_folder(path)
             if isinstance(listing, Skipped):
@@ -83,16 +68,30 @@ def _walk_folder(root: Path, leave_out: LeaveOut) -> Iterator[ImageRef | Skipped
 
 def _look_at(path: Path, root: Path, status: os.stat_result | None) -> ImageRef | Skipped | None:
     """The image, or why it cannot be used; None: it is not an image."""
-    if path.suffix.lower() in SUFFIXES:
-        return _refer(path, root, status)
-    if path.suffix or status is None or not stat.S_ISREG(status.st_mode):
-        return None
-    try:
+
+    def read_start() -> bytes:
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return b""
         with path.open("rb") as file:
-            start = file.read(START)
+            return file.read(START)
+
+    try:
+        kind = _classify(path, read_start)
     except OSError as error:
         return Skipped(_show(path), f"it cannot be read: {error.strerror}")
-    return _refer(path, root, status) if is_image(start) else None
+    if isinstance(kind, OtherFormat):
+        return Skipped(_show(path), kind.reason)
+    return _refer(path, root, status) if kind else None
+
+
+def _classify(path: Path, read_start: Callable[[], bytes]) -> bool | OtherFormat:
+    """Whether a file is an image, by its ending or, if it has none, by its first bytes."""
+    if path.name.startswith("."):
+        return False
+    if path.suffix:
+        return path.suffix.lower() in SUFFIXES or find_by_suffix(path.suffix) or False
+    start = read_start()
+    return is_image(start) or find_other(start) or False
 
 
 def _walk_remote(root: Path, leave_out: LeaveOut) -> Iterator[ImageRef | Skipped]:
@@ -118,29 +117,31 @@ def _walk_remote(root: Path, leave_out: LeaveOut) -> Iterator[ImageRef | Skipped
 
 
 def _list_remote(root: Path, leave_out: LeaveOut) -> Iterator[ImageRef | Skipped]:
-    for url, *status in remote.list_files(remote.to_url(root), _is_left_out):
+    for url, *status in remote.list_files(remote.to_url(root), lambda name, is_folder: is_folder and _is_closed(name)):
         path = Path(url)
-        if path.suffix and path.suffix.lower() not in SUFFIXES:
+        kind = _classify(path, partial(_read_remote_start, path))
+        if not kind:
             leave_out(path)
         elif remote.to_url(path) != url:
             yield Skipped(url, "its name has empty parts or dots for parts, which paths drop")
-        elif path.suffix or _starts_as_image(path):
-            yield ImageRef(path.relative_to(root).as_posix(), path, listed=(status[0], status[1]))
+        elif isinstance(kind, OtherFormat):
+            yield Skipped(url, kind.reason)
         else:
-            leave_out(path)
+            yield ImageRef(path.relative_to(root).as_posix(), path, listed=(status[0], status[1]))
 
 
-def _starts_as_image(path: Path) -> bool:
-    """Whether a remote file is an image, by its first bytes; one that was deleted meanwhile is not."""
+def _read_remote_start(path: Path) -> bytes:
+    """The first bytes of a remote file; none of one that was deleted meanwhile."""
     try:
         with remote.open_file(path) as file:
-            return is_image(file.read(START))
+            return bytes(file.read(START))
     except OSError:
-        return False
+        return b""
 
 
-def _is_left_out(name: str) -> bool:
-    return name.startswith(".") or name.endswith(".resight")
+def _is_closed(folder: str) -> bool:
+    """Whether the walk does not enter a folder of this name."""
+    return folder.startswith(".") or folder.endswith(".resight")
 
 
 def _look_up(path: Path) -> os.stat_result | None:
@@ -155,7 +156,7 @@ def _list_folder(folder: Path) -> list[Path] | Skipped:
     if not _is_utf8(folder):
         return Skipped(_show(folder), "its name is not valid UTF-8")
     try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        return sorted(folder.iterdir())
     except OSError as error:
         return Skipped(_show(folder), f"the folder cannot be read: {error.strerror}")
 

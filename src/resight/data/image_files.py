@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from resight.data import sandbox
 from resight.data.decode import MAX_PIXELS, Decoded, decode
+from resight.data.formats import UNSUPPORTED
 from resight.errors import BoxError, ImageError
 from resight.files import remote
 from resight.files.fingerprint import fingerprint
@@ -22,9 +23,6 @@ from resight.types import ImageRef, Picture
 if TYPE_CHECKING:
     from resight.data.sandbox.processes import Sandbox
 
-SUFFIXES = frozenset(
-    [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm", ".jp2"]
-)
 MAX_BYTES = 2 * 1024**3
 
 
@@ -72,9 +70,13 @@ def read_file(path: Path, within: "Sandbox | None" = None) -> tuple[bytes, int]:
         raise _refuse(path, getattr(error, "strerror", None) or str(error), str(error)) from error
 
 
-def reason(error: ImageError | BoxError, path: Path) -> str:
-    """Why an image was refused, without its path, which every list of skipped images has anyway."""
-    return error.problem.removeprefix(f"cannot read {path}: ")
+def reason(error: ImageError | BoxError, path: Path | str) -> str:
+    """Why an image was refused, without its path, which every list of skipped images has anyway.
+
+    For a format that is not decoded it includes how to make images of such a file.
+    """
+    words = error.problem.removeprefix(f"cannot read {path}: ")
+    return f"{words}; {error.fix}" if words.startswith(UNSUPPORTED) and error.fix else words
 
 
 def _read_remote(path: Path, limit: int) -> tuple[bytes, int]:

@@ -93,10 +93,10 @@ def is_folder(path: Path) -> bool:
     return entry is not None and entry["type"] == "directory"
 
 
-def list_files(url: str, leave_out: Callable[[str], bool] = lambda _: False) -> Iterator[ListedFile]:
+def list_files(url: str, leave_out: Callable[[str, bool], bool] = lambda _, __: False) -> Iterator[ListedFile]:
     """Every file below a remote folder, sorted by name; memory holds one folder's listing per level.
 
-    `leave_out` gets the bare name of each file and folder, and leaves it out by returning True.
+    `leave_out` gets the bare name of each file and folder, and whether it is a folder; True leaves it out.
     """
     with _driver(url) as files:
         root = files._strip_protocol(url)
@@ -105,7 +105,7 @@ def list_files(url: str, leave_out: Callable[[str], bool] = lambda _: False) -> 
         entry = next(pending[-1], None)
         if entry is None:
             pending.pop()
-        elif leave_out(posixpath.basename(entry["name"].rstrip("/"))):
+        elif leave_out(posixpath.basename(entry["name"].rstrip("/")), entry["type"] == "directory"):
             continue
         elif entry["type"] == "directory":
             with _driver(url):

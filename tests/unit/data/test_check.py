@@ -65,7 +65,7 @@ def test_missing_and_unreadable_files_are_told_apart(tmp_path):
     assert [Path(item.path).name for item in result.missing] == ["missing.jpg", "broken_link.jpg"]
     assert result.unreadable == (
         Skipped(str(files["empty.jpg"]), "the file is empty"),
-        Skipped(str(files["text.jpg"]), "it is not an image of a known format"),
+        Skipped(str(files["text.jpg"]), "unsupported format; convert it to PNG, if an image viewer shows it"),
     )
     assert not result.ok
     assert (result.smallest, result.largest) == (None, None)

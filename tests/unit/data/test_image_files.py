@@ -121,7 +121,7 @@ def test_one_bit_images_are_black_and_white(readable):
     ("name", "reason"),
     [
         ("empty.jpg", "the file is empty"),
-        ("text.jpg", "not an image"),
+        ("text.jpg", "unsupported format"),
         ("folder.jpg", "a folder"),
         ("broken_link.jpg", "no such file"),
         ("missing.jpg", "no such file"),

@@ -50,7 +50,9 @@ def test_local_files_are_opened_as_they_are(tmp_path: Path) -> None:
 def test_files_are_listed_in_order_of_name_and_some_left_out(memory) -> None:
     for name in ("b.png", "a/z.png", "a/c/d.png", ".hidden/x.png", "old.resight/y.png"):
         memory.pipe_file(f"/photos/{name}", b"12345")
-    found = list(remote.list_files("memory://photos", lambda name: name.startswith(".") or name.endswith(".resight")))
+    found = list(
+        remote.list_files("memory://photos", lambda name, _: name.startswith(".") or name.endswith(".resight"))
+    )
     assert [one.url.removeprefix("memory://").lstrip("/") for one in found] == [
         "photos/a/c/d.png",
         "photos/a/z.png",

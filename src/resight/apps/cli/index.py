@@ -62,9 +62,8 @@ def index(
         )
         report = collection.add(*lists, progress=bar, engine=engine)
     removed = collection.prune(*sources, most=1.0 if yes else 0.5) if prune else ()
-    others = sum(images.not_images for images in lists)
     if json:
-        answer = {"collection": into, "images": len(collection), **terminal.plain(report), "not_images": others}
+        answer = {"collection": into, "images": len(collection), **terminal.plain(report)}
         return terminal.print_json({**answer, **({"removed": removed} if prune else {})})
     terminal.print_skipped(report.skipped)
     terminal.echo(
@@ -73,8 +72,8 @@ def index(
     )
     if report.moved:
         terminal.echo(f"{report.moved:,} of the unchanged images were moved: they keep their ids and have new paths")
-    if others:
-        terminal.echo(f"left out {others:,} files that are not images")
+    if report.not_images:
+        terminal.echo(f"left out {report.not_images:,} files that are not images")
     if prune:
         terminal.echo(f"removed {len(removed):,} images whose files are gone")
     return None

@@ -2,9 +2,12 @@
 
 A message is two lengths (4 and 8 bytes), a header in JSON and a body. The body of a request is the image file; that of
 a response is the pixels [H, W, 3] uint8, then the thumbnail. The first message of the process lists the protections
-that hold (`protection`). `processes` starts it and limits its time.
+that hold (`protection`). `processes` starts it and limits its time. A process decodes HEIC, AVIF and JPEG XL only if it
+is started for that: their libraries are large.
 """
 
+import base64
+import contextlib
 import io
 import json
 import math
@@ -27,6 +30,23 @@ HEADER_LIMIT = 2**20
 THUMBNAIL_LIMIT = 2**26  # bytes
 PROCESSOR_SECONDS = 600  # hard limit of a process; it asks to be replaced at half of it
 QUALITY = 82
+# Images of 16 × 16 pixels, in base 85, in formats that are decoded but not encoded here.
+SAMPLES = (
+    # HEIC
+    "0000SW^{RQXk}?*00000ZE0pPXk}?*ZE0a<0004eZDn*}000000000XXk=`10000000000aA{+700000000000000000000B57=IV*mgE07O6l0R"
+    "RC200001pa1~?00000001fg001LtX>Mi!000000RR916=`l}WdZ;I000310BCk&F#rGn01j|zbZr0t000010002|X>f9I0002oX>en20001WXm(>"
+    "m0RwOV0058x000009`FGC{rLC*01pFT0096PKmiN^|NjGU00093kN^M!000939=ZZRVE_RDDMA4O18@KU0|1Z!00RI30{|YNAb|yz>aLpR;31&Ef"
+    "B*mtfB*mk0EA)y0RRR>0l{;@i2wiq6Ju{|a&BX6cmM$a4FCp!0000KX>)L8000000000$0000$0000eV{Bn?0000G000010000G00001|NsBc000"
+    "02|NsBc000020000GaA|mH000000|*ER0000OX>e^}0000000001009Mo0s{qv0000oZDe6|0000cC;_hp5))M*`npm(pVSfMz+x&kw5a697$<Z_"
+    "o3dw1ZifX<)j$",
+    # AVIF
+    "0000WW^{RQVRmU|00000VRmU|ZE0pPZE0a<O+hh20002%ZDn*}000000000XXk=`10000000000aA{+7000000000000000000004sdC7Z2$lO00"
+    "0310016oY;R)#0000)000310RR910RR926951JB>(^bC~0YKW&i*H00031000_kZf0cy000000RRADb}%tRZ)|UJ00000YH4tCZ~y=ROKEUpZvX%"
+    "Q6lrsCWdHyG000005C8xG5C8xG5O8UDX#fBK00RgJ2mk;83}JRLLxBJc000006Ju{|a&BX6cmM$a4FCp!0000NX>e^}0000000001009I60)qqq0"
+    "01p*WMOm?0162h4FB37A)wHJG8P~AhlLg2|Nr8^004D;S-r$qrr{@m",
+    # JPEG XL
+    "{|ZAuBnSin08{`=7>gAE)DvUS#5sTnI7n3hQG)^j",
+)
 Message = tuple[dict[str, Any], bytes]
 Buffer = bytes | memoryview
 
@@ -45,10 +65,12 @@ class DecodeRequest:
 def main() -> None:
     from resight.data.sandbox.protection import protect  # the parent imports this module, too, and needs no protection
 
-    memory, parent = map(int, sys.argv[1:])
+    memory, parent, modern = map(int, sys.argv[1:])
     requests, responses = os.fdopen(0, "rb"), os.fdopen(1, "wb")
     rehearse()
-    send(responses, {"protections": protect(memory, PROCESSOR_SECONDS, parent)})
+    if modern:
+        rehearse_modern()
+    send(responses, {"protections": protect(memory, PROCESSOR_SECONDS, parent, threads=bool(modern))})
     while True:
         try:
             header, data = receive(requests, 2**63)
@@ -86,6 +108,19 @@ def rehearse() -> None:
                 respond(buffer.getvalue()[:-9], DecodeRequest(""))
         except Exception:  # this build of Pillow lacks a format: images of it are refused
             continue
+
+
+def rehearse_modern() -> None:
+    """Load the decoders of HEIC, AVIF and JPEG XL, with as few threads as they can do with."""
+    from PIL import AvifImagePlugin
+
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+    with contextlib.suppress(ImportError):  # a system without its wheel: HEIC is refused
+        import pi_heif.options
+
+        pi_heif.options.DECODE_THREADS = 0  # libheif's own; libde265 starts one
+    for sample in SAMPLES:
+        respond(base64.b85decode(sample), DecodeRequest("", 8))
 
 
 def respond(data: bytes, request: DecodeRequest) -> tuple[dict[str, Any], Buffer, bytes]:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from resight.data.decode import MAX_PIXELS, Decoded
+from resight.data.formats import MODERN, START, identify
 from resight.data.sandbox import decode_worker
 from resight.data.sandbox.decode_worker import DecodeRequest
 from resight.errors import ImageError, ResightError
@@ -69,13 +70,17 @@ class Sandbox:
     def run(self, data: bytes, request: DecodeRequest) -> tuple[Decoded, bytes]:
         """The image and its thumbnail."""
         limited = replace(request, max_pixels=min(request.max_pixels, self.limits.pixels))
-        return self.use(lambda process: process.decode(data, limited))
+        modern = identify(data[:START]) in MODERN
+        return self.use(lambda process: process.decode(data, limited), modern)
 
-    def use(self, work: "Callable[[DecodeProcess], Result]") -> Result:
-        """Do `work` with a process of one's own; it is killed if that takes too long."""
+    def use(self, work: "Callable[[DecodeProcess], Result]", modern: bool = False) -> Result:
+        """Do `work` with a process of one's own, of `modern` formats or not; it is killed if that takes too long."""
         process = self._idle.get()
         try:
-            process = process or self._start()
+            if process is not None and modern and not process.modern:
+                process.discard()
+                process = None
+            process = process or self._start(modern)
             self._greet(process)
             with _deadline(self.limits.seconds, process):
                 return work(process)
@@ -100,8 +105,8 @@ class Sandbox:
             process = None
         self._idle.put(process)
 
-    def _start(self) -> "DecodeProcess":
-        return self._starter.submit(DecodeProcess, self.limits).result()
+    def _start(self, modern: bool = False) -> "DecodeProcess":
+        return self._starter.submit(DecodeProcess, self.limits, modern).result()
 
     def _greet(self, process: "DecodeProcess") -> None:
         """Wait until a new process has protected itself."""
@@ -111,12 +116,14 @@ class Sandbox:
 
 
 class DecodeProcess:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, modern: bool = False) -> None:
         self.failed = self.is_ready = False
+        self.modern = modern  # decodes HEIC, AVIF and JPEG XL, too
         self._left = LIFETIME
         self._limits = limits
         # -P: a folder in which a command runs may hold files named as modules.
-        command = [sys.executable, "-P", "-m", decode_worker.__name__, str(limits.memory), str(os.getpid())]
+        arguments = map(str, (limits.memory, os.getpid(), int(modern)))
+        command = [sys.executable, "-P", "-m", decode_worker.__name__, *arguments]
         self.environment = _make_environment()
         self._process = subprocess.Popen(
             command,

@@ -26,16 +26,19 @@ SET_PARENT_DEATH_SIGNAL, SET_DUMPABLE, SET_NO_NEW_PRIVILEGES = 1, 4, 38  # opera
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000  # flags of unshare
 
 
-def protect(memory: int, processor_seconds: int, parent: int) -> tuple[str, ...]:
-    """Apply every protection that this system offers; `parent` is the process that this one must not outlive."""
+def protect(memory: int, processor_seconds: int, parent: int, threads: bool = False) -> tuple[str, ...]:
+    """Apply every protection that this system offers.
+
+    `parent` is the process that this one must not outlive; `threads`: whether this one may start threads.
+    """
     steps: tuple[tuple[str, Callable[[], bool]], ...] = (
         ("no network", leave_network),
         ("other user", become_nobody),
-        ("limits", lambda: limit_resources(memory, processor_seconds)),
+        ("limits", lambda: limit_resources(memory, processor_seconds, threads)),
         ("no dump", lambda: control(SET_DUMPABLE, 0)),
         ("ends with parent", lambda: end_with(parent)),  # after the change of user, which would cancel it
         ("no new privileges", lambda: control(SET_NO_NEW_PRIVILEGES, 1)),
-        ("system calls", seccomp.install),
+        ("system calls", lambda: seccomp.install(threads)),
     )
     return tuple(name for name, step in steps if step())
 
@@ -61,7 +64,7 @@ def become_nobody() -> bool:
     return True
 
 
-def limit_resources(memory: int, processor_seconds: int) -> bool:
+def limit_resources(memory: int, processor_seconds: int, threads: bool = False) -> bool:
     """Hard limits: what this process may not raise again."""
     if sys.platform == "win32":
         return False
@@ -74,6 +77,8 @@ def limit_resources(memory: int, processor_seconds: int) -> bool:
         "RLIMIT_NPROC": 0,
         "RLIMIT_NOFILE": STREAMS,
     }
+    if threads and sys.platform == "linux":  # which counts them as processes: the filter of system calls refuses those
+        del limits["RLIMIT_NPROC"]
     held = True
     for name, limit in limits.items():
         try:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resight.data.folder_walk import walk
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import SUFFIXES
 from resight.errors import InputError
 from resight.types import Dataset, ImageRef, Skipped
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import SUFFIXES
 from resight.data.sets import find_root
 from resight.errors import ManifestError, RecipeError
 from resight.types import Dataset, ImageRef, Judgement

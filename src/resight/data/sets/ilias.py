@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import SUFFIXES
 from resight.data.sets import Published, find_root
 from resight.data.truth_tables import list_distractors, locate_image, read_boxes, read_lines, surround
 from resight.errors import ManifestError

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import SUFFIXES
 from resight.data.sets import Published, find_root
 from resight.data.truth_tables import locate_image, read_boxes, read_json, read_mat, surround
 from resight.errors import ManifestError

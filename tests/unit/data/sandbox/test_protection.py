@@ -24,7 +24,7 @@ def check(result):
     if result == -1:
         raise OSError(ctypes.get_errno(), "refused")
 
-protections = protect({memory}, {seconds}, {parent})
+protections = protect({memory}, {seconds}, {parent}, threads={threads})
 try:
     {attempt}
     print("done")
@@ -59,8 +59,10 @@ ATTEMPTS = {
 }
 
 
-def run(attempt: str, folder: Path, memory: int = MEMORY, seconds: int = 60) -> "subprocess.CompletedProcess[str]":
-    text = PROGRAM.format(memory=memory, seconds=seconds, parent=os.getpid(), attempt=attempt)
+def run(
+    attempt: str, folder: Path, memory: int = MEMORY, seconds: int = 60, threads: bool = False
+) -> "subprocess.CompletedProcess[str]":
+    text = PROGRAM.format(memory=memory, seconds=seconds, parent=os.getpid(), attempt=attempt, threads=threads)
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=folder, timeout=120)
 
 
@@ -74,6 +76,21 @@ def test_a_protected_process_cannot(attempt: str, tmp_path: Path) -> None:
     assert ran.stdout in [f"{name}\n" for name in ("PermissionError", "OSError", "RuntimeError", "ValueError")], ran
     assert [path.name for path in tmp_path.iterdir()] == ["readable"]
     assert (tmp_path / "readable").read_text() == "kept"
+
+
+@pytest.mark.skipif(not HAS_FILTER, reason="no filter of system calls on this machine")
+@pytest.mark.parametrize("attempt", ["read a file", "connect", "start a program", "start a child program", "fork"])
+def test_a_process_that_may_start_threads_still_cannot(attempt: str, tmp_path: Path) -> None:
+    (tmp_path / "readable").write_text("kept")
+    ran = run(ATTEMPTS[attempt], tmp_path, threads=True)
+    assert ran.stdout in [f"{name}\n" for name in ("PermissionError", "OSError", "RuntimeError")], ran
+
+
+@pytest.mark.skipif(not HAS_FILTER, reason="no filter of system calls on this machine")
+def test_its_threads_have_the_same_filter(tmp_path: Path) -> None:
+    work = "found = []; one = threading.Thread(target=lambda: found.append(libc.open(b'/etc/hostname', 0)))"
+    ran = run(f"{work}; one.start(); one.join(); print(found)", tmp_path, threads=True)
+    assert ran.stdout == "[-1]\ndone\n", ran
 
 
 def test_it_can_compute(tmp_path: Path) -> None:
@@ -92,7 +109,7 @@ def test_its_processor_time_is_limited(tmp_path: Path) -> None:
 
 
 def test_soft_and_hard_limits_are_the_same(tmp_path: Path) -> None:
-    text = PROGRAM.format(memory=MEMORY, seconds=60, parent=os.getpid(), attempt="pass")
+    text = PROGRAM.format(memory=MEMORY, seconds=60, parent=os.getpid(), attempt="pass", threads=False)
     text += "sys.stdout.flush(); time.sleep(60)"  # meanwhile, the kernel's view of it is read
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, cwd=tmp_path) as one:
         assert one.stdout is not None
@@ -119,7 +136,8 @@ def test_an_unprivileged_process_is_protected_too(tmp_path: Path) -> None:
     """As a service that does not run as root."""
     tmp_path.chmod(0o777)
     before = "import os; os.setgroups([]); os.setgid(1234); os.setuid(1234)\n"
-    text = PROGRAM.format(memory=MEMORY, seconds=60, parent=os.getpid(), attempt="print(*protections, sep=',')")
+    attempt = "print(*protections, sep=',')"
+    text = PROGRAM.format(memory=MEMORY, seconds=60, parent=os.getpid(), attempt=attempt, threads=False)
     text = text.replace("libc =", before + "libc =", 1)
     ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     held = ran.stdout.splitlines()[0].split(",")
@@ -127,7 +145,7 @@ def test_an_unprivileged_process_is_protected_too(tmp_path: Path) -> None:
 
 
 def test_a_process_whose_parent_is_gone_ends_at_once(tmp_path: Path) -> None:
-    text = PROGRAM.format(memory=MEMORY, seconds=60, parent=1, attempt="pass")
+    text = PROGRAM.format(memory=MEMORY, seconds=60, parent=1, attempt="pass", threads=False)
     ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert (ran.returncode, ran.stdout) == (0, "")
 
@@ -141,12 +159,26 @@ def test_the_filter_refuses_what_it_does_not_know_and_kills_another_architecture
         for mapping in calls.mappings:
             assert evaluate(calls, calls.architecture, mapping, 3) == seccomp.ALLOW
             assert evaluate(calls, calls.architecture, mapping, 7) == seccomp.REFUSE
+        for number in (calls.clone, calls.clone3):
+            assert evaluate(calls, calls.architecture, number, first=seccomp.THREAD) == seccomp.REFUSE
 
 
-def evaluate(calls: seccomp.Calls, architecture: int, number: int, third: int = 0) -> int:
+def test_the_filter_with_threads_allows_threads_and_no_process() -> None:
+    for calls in seccomp.MACHINES.values():
+        thread, process = 0x3D0F00, 0x1200011  # flags of pthread_create and of fork
+        assert evaluate(calls, calls.architecture, calls.clone, first=thread, threads=True) == seccomp.ALLOW
+        assert evaluate(calls, calls.architecture, calls.clone, first=process, threads=True) == seccomp.REFUSE
+        assert evaluate(calls, calls.architecture, calls.clone3, first=thread, threads=True) == seccomp.UNKNOWN
+        assert evaluate(calls, calls.architecture, 9999, first=thread, threads=True) == seccomp.REFUSE
+
+
+def evaluate(
+    calls: seccomp.Calls, architecture: int, number: int, third: int = 0, first: int = 0, threads: bool = False
+) -> int:
     """Run the filter as the kernel does."""
     words = {seccomp.ARCHITECTURE: architecture, seccomp.NUMBER: number, seccomp.THIRD_ARGUMENT: third}
-    code = list(struct.iter_unpack("=HBBI", seccomp.assemble(calls)))
+    words[seccomp.FIRST_ARGUMENT] = first
+    code = list(struct.iter_unpack("=HBBI", seccomp.assemble(calls, threads)))
     at = value = 0
     while True:
         operation, yes, no, operand = code[at]

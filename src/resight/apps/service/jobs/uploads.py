@@ -24,6 +24,7 @@ from fastapi import UploadFile
 
 from resight.apps.service.decode_pool import DecodePool
 from resight.apps.service.jobs.models import ReceivedFile
+from resight.data import image_files
 from resight.errors import ImageError, InputError, StorageError
 from resight.files.atomic import TEMPORARY, write_atomic
 from resight.files.fingerprint import fingerprint, fingerprint_file
@@ -54,7 +55,7 @@ async def _receive(file: UploadFile, attributes: Mapping[str, Attribute], pool: 
     try:
         await pool.decode(data, name, max_side=0)
     except ImageError as error:
-        return Skipped(name, error.problem.removeprefix(f"cannot read {name}: "))
+        return Skipped(name, image_files.reason(error, name))
     return ReceivedFile(name, fingerprint(data), _read_again(file), len(data), attributes)
 
 

@@ -14,7 +14,7 @@ from resight.apps.service.serializers import (
     serialize_summary,
 )
 from resight.apps.service.state import Service
-from resight.data.image_files import SUFFIXES
+from resight.data.formats import SUFFIXES
 
 MAX_POSITIONS = 20_000
 MAX_CRATERS = 30_000

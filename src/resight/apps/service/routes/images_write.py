@@ -20,6 +20,7 @@ from resight.apps.service.jobs.uploads import check_ids, read_attributes, read_a
 from resight.apps.service.request_bodies import AddFields, DeleteBody, UpdateFields
 from resight.apps.service.schemas import JobAnswer, JobInfo, Removed, RemovedOne
 from resight.apps.service.state import Service
+from resight.data.formats import DECODED
 from resight.types import Skipped
 
 PATIENCE = 20.0  # seconds that a delete waits for the write lock: compacting a large collection holds it for some
@@ -192,7 +193,7 @@ def _reject_all(skipped: Sequence[Skipped]) -> ApiError:
     return ApiError(
         400,
         "none of the files can be used",
-        expected="complete JPEG, PNG, WebP, TIFF, GIF, BMP, PNM or JPEG 2000 files",
+        expected=f"complete files in one of the formats {', '.join(DECODED)}",
         actual="; ".join(f"{one.path}: {one.reason}" for one in skipped[:20]),
         fix="open them in an image viewer; export them again if they look incomplete",
     )

@@ -30,7 +30,7 @@ export async function show(root, route) {
   const chooser = h("input", {
     type: "file",
     multiple: true,
-    accept: "image/*,.tif,.tiff",
+    accept: "image/*,.tif,.tiff,.heic,.heif,.avif,.jxl,.jp2",
     class: "unseen",
     tabindex: "-1",
     "aria-label": "Images to add",

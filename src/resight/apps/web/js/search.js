@@ -24,7 +24,7 @@ export async function show(root, route) {
   let running = null; // stops the running search
   const chooser = h("input", {
     type: "file",
-    accept: "image/*,.tif,.tiff",
+    accept: "image/*,.tif,.tiff,.heic,.heif,.avif,.jxl,.jp2",
     class: "unseen",
     "aria-label": "Image to search with",
     tabindex: "-1",
