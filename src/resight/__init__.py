@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from resight.collection import open_collection as open
     from resight.collection.add import AddReport
     from resight.collection.answer import Answer
+    from resight.data.image_inputs import load_image
     from resight.errors import ResightError
     from resight.evaluate.comparison import compare
     from resight.evaluate.evaluate import evaluate
@@ -39,6 +40,7 @@ _HOMES = {
     "Recipe": ("resight.types", "Recipe"),
     "ResightError": ("resight.errors", "ResightError"),
     "compare": ("resight.evaluate.comparison", "compare"),
+    "load_image": ("resight.data.image_inputs", "load_image"),
     "load_recipe": ("resight.recipe", "load"),
     "open": ("resight.collection", "open_collection"),
 }
@@ -56,6 +58,7 @@ __all__ = [
     "ResightError",
     "compare",
     "evaluate",
+    "load_image",
     "load_recipe",
     "open",
 ]

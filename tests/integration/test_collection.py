@@ -206,8 +206,8 @@ def test_arguments_that_mean_nothing_are_refused(own: Path, view: Path) -> None:
     for wrong in ({"k": 0}, {"k": -1}, {"box": (1, 2, 3)}, {"near": (1, 2)}):
         with pytest.raises(InputError):
             photos.search(view, **wrong)
-    with pytest.raises(InputError, match="cannot add that"):
-        photos.add([view])
+    with pytest.raises(InputError, match="cannot add"):
+        photos.add([3])
     assert photos.delete("no such id") == 0
 
 

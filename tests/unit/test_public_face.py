@@ -23,6 +23,7 @@ NAMES = [
     "ResightError",
     "compare",
     "evaluate",
+    "load_image",
     "load_recipe",
     "open",
 ]

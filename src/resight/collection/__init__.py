@@ -19,24 +19,22 @@ from resight import store as stores
 from resight.collection import metadata
 from resight.collection.encode import Encoding, check_same_encoding, measure_layout, move_networks
 from resight.collection.location import fetch_newest, find_local_folder, write_file
+from resight.collection.queries import Searchable
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.files.lock import writer_lock
 from resight.store import KEEP, ImageRecord, Store
-from resight.types import Box, Descriptors, Hit, ImageRef, Query, Recipe
+from resight.types import Descriptors, ImageRef, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.add import AddReport, EncodedImages, Progress, ReadImage
-    from resight.collection.answer import Answer
     from resight.collection.image_list import ImageList, Source
     from resight.collection.indexes import IndexCache
     from resight.collection.moved_files import RelinkReport
     from resight.collection.view import View
     from resight.search.calibration import Calibration
-    from resight.search.filters import Near
-    from resight.search.request import Image
 
 DEFAULT = "sift_tokens"
 CALIBRATION, LOCAL = "calibration.json", "local"  # LOCAL: the engine of this process
@@ -99,7 +97,7 @@ def open_collection(
     return Collection(folder, made, made.recipe, cache, engine, read, networks)
 
 
-class Collection:
+class Collection(Searchable):
     """A folder of encoded images that you can add to and search; `resight.open` returns it.
 
     Many threads may share one. `len()` counts its images; `path` is its folder or address, and `recipe` holds how it
@@ -149,6 +147,7 @@ class Collection:
     def add(
         self,
         *sources: "Source | ImageList",
+        save_to: str | Path | None = None,
         progress: "Progress | None" = None,
         engine: str = LOCAL,
         tidy: bool = True,
@@ -157,7 +156,9 @@ class Collection:
         """Add new and changed images. If it is interrupted, add them again: it continues where it stopped.
 
         Args:
-            *sources: Folders, image files, manifests (CSV, JSON Lines, JSON), data sets ("gldv2:ROOT"), or ImageRefs.
+            *sources: Folders, image files, manifests (CSV, JSON Lines, JSON), data sets ("gldv2:ROOT"), lists of paths
+                or of ImageRefs; with `save_to` also images in memory: {"id": pixels, …}.
+            save_to: A folder for images that have no file: pixels are saved as PNG, bytes and addresses as they are.
             progress: Called with the number of images done and in all.
             engine: Where images are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto".
             tidy: Merge small files at the end; a cluster always does.
@@ -175,7 +176,7 @@ class Collection:
         from resight.collection.moved_files import follow
 
         with writer_lock(self.local_folder):
-            lists = list_images(sources)
+            lists = list_images(sources, None if save_to is None else Path(save_to))
             if engine != LOCAL:
                 from resight.collection import ray_add  # Ray is an extra
 
@@ -269,69 +270,6 @@ class Collection:
     def prepared(self) -> "View":
         """The state last prepared: a search over it never waits for an index of a newer one."""
         return self._prepared or self.prepare()
-
-    def search(
-        self,
-        image: "Image | Query",
-        k: int = 10,
-        *,
-        box: Box | None = None,
-        where: Sequence[str] = (),
-        near: "Near | None" = None,
-    ) -> list[Hit]:
-        """Find the images that show the same object as the query.
-
-        Args:
-            image: The path of an image file, an ImageRef, a decoded Picture, or a Query of `encode_query`.
-            k: The number of hits; fewer if fewer images meet the filters.
-            box: The part of the query to look for: x0, y0, x1, y1 in pixels of the upright original.
-            where: Conditions on attributes, such as "label=gate" or "year>=1900"; a hit meets all of them.
-            near: Latitude, longitude and a radius in metres.
-
-        Returns:
-            The hits, best first.
-
-        Raises:
-            ImageError: The query cannot be decoded.
-            BoxError: The box lies outside the query, or is smaller than 8 pixels.
-            InputError: `k` is below 1, or a filter cannot be read.
-        """
-        return list(self.ask(image, k, box=box, where=where, near=near).hits)
-
-    def ask(
-        self,
-        image: "Image | Query",
-        k: int = 10,
-        *,
-        box: Box | None = None,
-        where: Sequence[str] = (),
-        near: "Near | None" = None,
-    ) -> "Answer":
-        """Search, and return the ranking, the matches and the evidence too. Takes the same arguments as `search`.
-
-        Returns:
-            The answer; its `explain` shows why an image was found.
-        """
-        from resight.search.request import SearchRequest
-
-        return self.view().ask(SearchRequest.parse(image, k, box=box, where=where, near=near))
-
-    def encode_query(self, image: "Image", box: Box | None = None) -> Query:
-        """Encode an image once, to search for it several times.
-
-        Args:
-            image: The path of an image file, an ImageRef, or a decoded Picture.
-            box: The part to look for, as for `search`.
-
-        Returns:
-            The query, for `search` and `ask`.
-        """
-        return self._encoding.encode_query(image, box)
-
-    @property
-    def query_side(self) -> int | None:
-        """The side to which a decoder may reduce the picture of a query without a box; None: it may not."""
-        return self._encoding.query_side
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
         """Read what is stored about images: path, size, checksum and attributes.

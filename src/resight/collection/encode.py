@@ -18,12 +18,14 @@ from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.encode.query import Encoders
 from resight.errors import CollectionError, ImageError, SpaceMismatch
+from resight.files.remote import is_remote
 from resight.store import ImageRecord, Layout, Reader
 from resight.types import Box, Branch, Descriptors, ImageRef, Picture, Query, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.add import ReadImage
-    from resight.search.request import Image, StoredImage
+    from resight.data.image_inputs import ImageInput
+    from resight.search.request import StoredImage
 
 
 class Encoding(Encoders):
@@ -47,14 +49,24 @@ class Encoding(Encoders):
         self.read = read
         self.rotations = rotations
 
-    def encode_query(self, image: "Image", box: Box | None = None) -> Query:
-        picture = read_query(image, None if box else self.query_side, self.read)
-        query = super().encode_query(picture, box)
+    def encode_query(self, image: "ImageInput", box: Box | None = None) -> Query:
+        return self.encode_queries([self.read_query(image, box)], box)[0]
+
+    def read_query(self, image: "ImageInput", box: Box | None = None) -> Picture:
+        """The picture of a query, as large as the encoders need it."""
+        return read_query(image, None if box else self.query_side, self.read)
+
+    def encode_queries(self, pictures: Sequence[Picture], box: Box | None = None) -> list[Query]:
+        queries = super().encode_queries(pictures, box)
         if self.rotations == 1:
-            return query
+            return queries
         from resight.encode.rotation import attach  # most recipes search upright
 
-        return attach(query, picture, box or picture.ref.box, self.rotations, super().encode_query)
+        encode = super().encode_query
+        return [
+            attach(query, picture, box or picture.ref.box, self.rotations, encode)
+            for query, picture in zip(queries, pictures, strict=True)
+        ]
 
     def look_at(self, record: ImageRecord, region: Box | None) -> Descriptors | None:
         """Every patch of a stored image, or of a region of it.
@@ -71,11 +83,15 @@ class Encoding(Encoders):
         return self.encode_patches(picture, box) if picture.sha256 == record.sha256 else None
 
 
-def read_query(image: "Image", max_side: int | None, read: "ReadImage" = image_files.read) -> Picture:
-    if isinstance(image, Picture):
-        return image
-    ref = image if isinstance(image, ImageRef) else ImageRef(Path(image).name, Path(image))
-    return read(ref, None if ref.box else max_side)
+def read_query(image: "ImageInput", max_side: int | None, read: "ReadImage" = image_files.read) -> Picture:
+    """A query in any form; the rules are those of `data/image_inputs.py`."""
+    if isinstance(image, ImageRef):
+        return read(image, None if image.box else max_side)
+    if isinstance(image, Path) and not is_remote(image):
+        return read(ImageRef(image.name, image), max_side)
+    from resight.data.image_inputs import read_input  # a command has a path
+
+    return read_input(image, max_side, read)
 
 
 def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: Box | None = None) -> Query:

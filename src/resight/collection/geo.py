@@ -7,9 +7,9 @@ frame (search/sequences.py), each from the frames so far.
 from collections.abc import Iterable, Iterator
 
 from resight.collection import Collection
+from resight.data.image_inputs import ImageInput
 from resight.geodesy import find_number
 from resight.search import sequences, tracking
-from resight.search.request import Image
 from resight.store import ImageRecord
 from resight.types import PositionEstimate, Ranking
 
@@ -17,7 +17,7 @@ DEPTH = 1000  # images that a frame is looked for among, if only their order is 
 
 
 def follow_positions(
-    collection: Collection, frames: Iterable[Image], config: tracking.Config | None = None
+    collection: Collection, frames: Iterable[ImageInput], config: tracking.Config | None = None
 ) -> Iterator[PositionEstimate | None]:
     """Where each frame was taken, given those before it; None where nothing is known of its candidates."""
     rankings = (collection.ask(frame, 1).ranking for frame in frames)
@@ -25,7 +25,7 @@ def follow_positions(
 
 
 def follow_order(
-    collection: Collection, frames: Iterable[Image], config: sequences.Config | None = None
+    collection: Collection, frames: Iterable[ImageInput], config: sequences.Config | None = None
 ) -> Iterator[Ranking]:
     """Which image each frame shows, given those before it and the order in which the images were taken.
 

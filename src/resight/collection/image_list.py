@@ -1,8 +1,9 @@
 """The images of a source, listed once.
 
-In: a folder, an image file, a manifest, a data set by name (gldv2:ROOT, resight.data.set_source), or an iterable of
-ImageRefs. Out: an ImageList, which counts them and yields them as often as needed, so that one walk through a folder
-serves progress, learning and adding. Memory stays bounded: a long list spills into a temporary file.
+In: a folder, an image file, a manifest, a data set by name (gldv2:ROOT, resight.data.set_source), or images that a
+program gives (given_images.py). Out: an ImageList, which counts them and yields them as often as needed, so that one
+walk through a folder serves progress, learning and adding. Memory stays bounded: a long list spills into a temporary
+file.
 """
 
 import dataclasses
@@ -25,24 +26,28 @@ MANIFESTS = (".csv", ".jsonl", ".ndjson", ".json")
 CHUNK = 512  # images that are written and read together
 IN_MEMORY = 1 << 23  # bytes; a longer list spills
 
-Source = str | Path | Iterable[ImageRef]
+Source = str | Path | Iterable[Any] | Mapping[str, Any]
 
 
 class ImageList:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, save_to: Path | None = None) -> None:
+        """`save_to`: see `Collection.add`."""
         is_path = isinstance(source, (str, Path))
         self.name = str(source) if is_path else ""
         self._ids: Mapping[str, str] = {}
         self.not_images = 0  # files of a folder that are left out
         dataset = _load_set(self.name)
         self.ids_are_given = not is_path or dataset is not None  # by the caller or the data set
-        self._items: _Spool | list[ImageRef]
+        self._items: _Spool | list[ImageRef | Skipped]
         if dataset is not None:
             self._items = _Spool((*dataset.database, *dataset.skipped))
         elif isinstance(source, (str, Path)):
-            self._items = _Spool(_find_images(Path(source), self._leave_out))
+            self._items = _Spool(self._find(Path(source)))
         else:
-            self._items = _check_refs(source)
+            from resight.collection.given_images import list_given  # a command has paths
+
+            given, self.ids_are_given = list_given(source, self._find, save_to)
+            self._items = list(given)
 
     def __len__(self) -> int:
         """Images, and files that cannot be one."""
@@ -66,13 +71,16 @@ class ImageList:
         """The images alone."""
         return (item for item in self if isinstance(item, ImageRef))
 
+    def _find(self, path: Path) -> Iterator[ImageRef | Skipped]:
+        return _find_images(path, self._leave_out)
+
     def _leave_out(self, _: Path) -> None:
         self.not_images += 1
 
 
-def list_images(sources: Sequence[Source | ImageList]) -> list[ImageList]:
+def list_images(sources: Sequence[Source | ImageList], save_to: Path | None = None) -> list[ImageList]:
     """One list per source; an ImageList stays as it is. InputError if there are no images."""
-    lists = [source if isinstance(source, ImageList) else ImageList(source) for source in sources]
+    lists = [source if isinstance(source, ImageList) else ImageList(source, save_to) for source in sources]
     if not any(map(len, lists)):
         raise InputError(
             f"no images in {', '.join(images.name for images in lists if images.name) or 'what was given'}",
@@ -101,20 +109,6 @@ def _find_images(path: Path, leave_out: Callable[[Path], None]) -> Iterator[Imag
 
         return manifest.refs(path)
     return walk(path, leave_out)
-
-
-def _check_refs(source: Iterable[object]) -> list[ImageRef]:
-    refs = []
-    for ref in source:
-        if not isinstance(ref, ImageRef):
-            raise InputError(
-                "cannot add that",
-                expected="paths, or one iterable of ImageRef",
-                actual=f"an iterable with a {type(ref).__name__}",
-                fix='e.g. add("photos/", "more/") or add([ImageRef("a", Path("a.jpg"))])',
-            )
-        refs.append(ref)
-    return refs
 
 
 class _Spool:

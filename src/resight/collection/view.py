@@ -5,25 +5,35 @@ may use a view at the same time, and a running search keeps the view that it beg
 pipeline. It reads and opens everything once, on first use.
 """
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from resight.collection.answer import Answer, Stage, TokenExplainer, make_answer
-from resight.collection.build_pipeline import build_pipeline
 from resight.collection.encode import Encoding, query_by_id
 from resight.collection.indexes import IndexCache
+from resight.errors import ImageError, RecipeError, did_you_mean
+from resight.files import remote
 from resight.index import Searcher
+from resight.search import calibration as calibrations
+from resight.search import fusions, rerankers
 from resight.search.filters import Filter
+from resight.search.gallery import Gallery
 from resight.search.pipeline import Pipeline, search, search_in_stages
 from resight.search.request import SearchRequest, StoredImage
+from resight.search.shortlist import Shortlister, name_standout
 from resight.store import ImageRecord, Layout, Reader
-from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking, Recipe
+from resight.types import Box, Branch, Choice, Descriptors, Positions, Query, Ranking, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.attributes import AttributeSummary, AttributeTable
     from resight.collection.crater_positions import CraterPositions
+    from resight.data.image_inputs import ImageInput
+
+COMPARED = 10_000  # ids that a misspelt one is compared with
 
 
 class View:
@@ -120,12 +130,25 @@ class View:
 
     def encode_query(self, request: SearchRequest) -> Query:
         """The request's image encoded, or the part in its box; an encoded query is returned as it is."""
-        image = request.image
+        image = self.find_image(request.image)
         if isinstance(image, Query):
             return image
         if isinstance(image, StoredImage):
             return query_by_id(self._reader, image, self._encoding, request.box)
         return self._encoding.encode_query(image, request.box)
+
+    def find_image(self, image: "ImageInput | StoredImage | Query") -> "ImageInput | StoredImage | Query":
+        """A text that is no address and names no file is the id of a stored image; all else stays as it is."""
+        if not isinstance(image, str) or remote.is_remote(image) or os.path.lexists(image):
+            return image
+        if image in self._reader.stamps:
+            return StoredImage(image)
+        raise ImageError(
+            f"cannot read {image}: there is no such file, and no image of the collection has this id",
+            expected="the path of a file, an address, or an id of the collection",
+            actual=repr(image),
+            fix=did_you_mean(image, islice(self._reader.stamps, COMPARED), "check the path, or list the ids"),
+        )
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:
         """Read what is stored about images: path, size, checksum and attributes.
@@ -233,3 +256,28 @@ class View:
                 self._attributes = AttributeTable.read(self._reader, self._known)
                 self._known = None
             return self._attributes
+
+
+def build_pipeline(recipe: Recipe, spaces: Sequence[str], gallery: Gallery, calibration_file: Path) -> Pipeline:
+    """`spaces` are those of the branches; the file holds the collection's own calibration, where it has one."""
+    shortlisters = tuple(
+        Shortlister(_signal(branch, recipe.branches), number, branch.weight, gallery.searcher(number, None))
+        for number, branch in enumerate(recipe.branches)
+        if branch.weight > 0
+    )
+    if not shortlisters:
+        raise RecipeError(
+            "no branch takes part in the shortlist", expected="a branch with weight above 0", fix="set a weight"
+        )
+    chain = tuple(rerankers.build(choice.name, **choice.settings) for choice in recipe.rerankers)
+    scores = {part.name: spaces[part.branch] for part in shortlisters}
+    signals = [name_standout(name, len(scores)) for name in scores] + [name for part in chain for name in part.signals]
+    calibration = calibrations.choose(signals, calibration_file, scores)
+    fusion = recipe.fusion or Choice("score")
+    return Pipeline(shortlisters, fusions.build(fusion.name, **fusion.settings), chain, calibration, gallery)
+
+
+def _signal(branch: Branch, branches: Sequence[Branch]) -> str:
+    """The name of a branch's score: its descriptor, with the encoder before it where that alone is not unique."""
+    same = [other for other in branches if other.weight > 0 and other.descriptor.name == branch.descriptor.name]
+    return branch.descriptor.name if len(same) == 1 else f"{branch.encoder.name}_{branch.descriptor.name}"

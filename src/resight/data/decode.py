@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,7 @@ DECODERS: Mapping[str, type[ImageFile.ImageFile]] = {
     "PNM": PpmImageFile,
 }
 TURNED_WHILE_LOADED = ("TIFF", "HEIC", "JPEG XL")  # by the decoder, so that their size is known afterwards
+TURNED_BY_PILLOW = ("TIFF", "HEIF", "JPEG XL", "JXL")  # Pillow's and its plug-ins' names
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -72,6 +73,7 @@ SHORT_OF_MEMORY = "there is not enough memory to decode it"
 STRIP = 1_000_000  # pixels that are converted at once
 
 _warnings_lock = threading.Lock()
+Kind = TypeVar("Kind", bound=Image.Image)
 
 
 @dataclass(frozen=True)
@@ -94,15 +96,32 @@ class ExifFacts:
 def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Decoded:
     """Decode `data` and reduce its longer side to `max_side`; error messages call the image `name`."""
     format = formats.identify(data[: formats.START])
-    image = _open(data, name, format)
+    is_turned = format in TURNED_WHILE_LOADED
+    return _decode(_check_pixels(_open(data, name, format), name, max_pixels), name, max_side, is_turned)
+
+
+def convert_image(image: Image.Image, name: str, max_side: int | None = None) -> Decoded:
+    """The same for an image that Pillow has opened, which stays as it is: its present frame, upright by its EXIF."""
+    _load(_check_pixels(image, name, MAX_PIXELS), name)
+    return _decode(image.copy(), name, max_side, image.format in TURNED_BY_PILLOW)
+
+
+def _check_pixels(image: Kind, name: str, most: int) -> Kind:
     width, height = image.size
-    if width * height > max_pixels:
+    if not width * height:
+        raise _refuse(name, "it has no pixels")
+    if width * height > most:
         raise ImageError(
-            f"cannot read {name}: its {width * height:,} pixels are more than the limit of {max_pixels:,}",
-            expected=f"at most {max_pixels:,} pixels",
+            f"cannot read {name}: its {width * height:,} pixels are more than the limit of {most:,}",
+            expected=f"at most {most:,} pixels",
             actual=f"{width} × {height} pixels",
             fix="reduce the image, or raise max_pixels if its source is trusted",
         )
+    return image
+
+
+def _decode(image: Image.Image, name: str, max_side: int | None, is_turned: bool) -> Decoded:
+    width, height = image.size
     mode = image.mode
     wanted = _fit(image.size, max_side)
     if isinstance(image, JpegImageFile) and wanted != image.size:
@@ -115,7 +134,6 @@ def decode(data: bytes, name: str, max_side: int | None = None, max_pixels: int 
         facts = read_exif(image.info.get("exif", b""))
     orientation = facts.orientation
     turned_size = (height, width) if orientation >= 5 else (width, height)
-    is_turned = format in TURNED_WHILE_LOADED
     if is_turned:
         turned_size, wanted = image.size, _fit(image.size, max_side)
     try:
@@ -217,7 +235,7 @@ def _is_raw(image: TiffImageFile) -> bool:
     return DNG_VERSION in tags or (bool(tags.get(SUBFILE_TYPE, 0) & 1) and MAKE in tags)
 
 
-def _load(image: ImageFile.ImageFile, name: str) -> None:
+def _load(image: Image.Image, name: str) -> None:
     try:
         if isinstance(image, TiffImageFile):  # the only format whose decoder warns
             with _without_warnings():

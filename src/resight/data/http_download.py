@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from time import sleep, time
+from time import monotonic, sleep, time
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
@@ -96,6 +96,38 @@ def fetch(
         restarted, most = True, -1  # its beginning may have been another version: once more from the start
     part.replace(path)
     note.unlink(missing_ok=True)
+
+
+def read_bytes(url: str, most: int, seconds: float) -> bytes:
+    """A small file in memory: at most so many bytes, which arrive within so many seconds."""
+    deadline = monotonic() + seconds
+    parts: list[bytes] = []
+    held = 0
+    try:
+        with _open(url, {}, seconds) as answer:
+            while part := answer.read1(CHUNK):  # what has arrived: a slow server cannot outlast the deadline
+                parts.append(part)
+                held += len(part)
+                if held > most:
+                    raise InputError(
+                        f"the file at {url} is too large",
+                        expected=f"at most {most:,} bytes",
+                        actual="more",
+                        fix="download it, reduce it, and give its path",
+                    )
+                if monotonic() > deadline:
+                    raise _Broken(f"{held:,} bytes so far")
+            announced = answer.headers.get("Content-Length", "")
+        if announced.isdecimal() and held < int(announced):
+            raise _Broken(f"the connection broke after {held:,} of {int(announced):,} bytes")
+    except (_Broken, OSError, http.client.HTTPException) as error:
+        raise InputError(
+            f"{url} was not read",
+            expected=f"the whole file within {seconds:g} seconds",
+            actual=_describe(error),
+            fix="try again, or download it and give its path",
+        ) from error
+    return b"".join(parts)
 
 
 def ask_size(url: str, patience: Patience = Patience()) -> int | None:  # noqa: B008 - frozen
@@ -247,9 +279,7 @@ def _check_encoding(url: str, encoding: str) -> None:
 def _open(url: str, headers: dict[str, str], timeout: float, method: str = "GET") -> Any:
     """The answer of the server: 200, 206 or 416; anything else is an error."""
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(
-            "cannot download that", expected="http:// or https://", actual=url, fix="correct the catalogue"
-        )
+        raise InputError("cannot download that", expected="http:// or https://", actual=url, fix="correct the address")
     about = {"User-Agent": f"resight/{metadata.version('resight')}", "Accept-Encoding": "identity"}
     request = urllib.request.Request(url, headers={**about, **headers}, method=method)
     opener = urllib.request.build_opener(_SafeRedirects)

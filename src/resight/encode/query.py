@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from resight.boxes import clip
 from resight.encode.backbones import Backbone
-from resight.encode.encoder import Encoder, encode_box, name_input
+from resight.encode.encoder import Encoder, encode_box, encode_boxes, name_input
 from resight.encode.feature_cache import FeatureCache
 from resight.errors import BoxError, SpaceMismatch
 from resight.types import Box, Branch, Choice, Descriptors, Features, ImageRef, Picture, Query
@@ -77,16 +77,27 @@ class Encoders:
 
     def encode_query(self, picture: Picture, box: Box | None = None) -> Query:
         """The query for `box` (pixels of the original), for the picture's own box, or for the whole picture."""
+        return Encoders.encode_queries(self, [picture], box)[0]
+
+    def encode_queries(self, pictures: Sequence[Picture], box: Box | None = None) -> list[Query]:
+        """`encode_query` for several pictures, which go through the networks together."""
         encoder = self._once(lambda: self._query_encoder)
-        box = box or picture.ref.box
-        if box is not None and len(box) != 4:
-            raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
-        width, height = picture.size
-        outline = (0.0, 0.0, float(width), float(height)) if box is None else clip(box, picture.size, picture.ref.id)
+        boxes = [box or picture.ref.box for picture in pictures]
+        outlines = [_outline(picture, own) for picture, own in zip(pictures, boxes, strict=True)]
         count = len(self.branches)
-        rows = encode_box(picture, box, encoder, "query")
-        patches = next(iter(rows[count:]), None)
-        return Query(picture.ref.id, picture.size, outline, rows[:count], picture.ref.attributes, patches)
+        return [
+            Query(
+                picture.ref.id,
+                picture.size,
+                outline,
+                rows[:count],
+                picture.ref.attributes,
+                next(iter(rows[count:]), None),
+            )
+            for picture, outline, rows in zip(
+                pictures, outlines, encode_boxes(pictures, boxes, encoder, "query"), strict=True
+            )
+        ]
 
     def derive_query_rows(self, stored: Sequence[Descriptors]) -> tuple[Descriptors, ...] | None:
         """The rows of a query for a stored image, from its stored rows alone: no file, no network.
@@ -167,6 +178,14 @@ class Encoders:
     def _list_patch_branches(self) -> list[Branch]:
         """One, or none."""
         return [] if self.patch_branch is None else [keep_all_patches(self.branches[self.patch_branch])]
+
+
+def _outline(picture: Picture, box: Box | None) -> Box:
+    if box is None:
+        return 0.0, 0.0, float(picture.size[0]), float(picture.size[1])
+    if len(box) != 4:
+        raise BoxError("not a box", expected="x0, y0, x1, y1", actual=f"{len(box)} numbers", fix="give four")
+    return clip(box, picture.size, picture.ref.id)
 
 
 def find_patch_branch(branches: Sequence[Branch]) -> int | None:

@@ -7,13 +7,14 @@ them a second time.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from resight.errors import BoxError, InputError
 from resight.search.filters import Filter, Near, parse
-from resight.types import Box, ImageRef, Picture, Query
+from resight.types import Box, Query
 
-Image = str | Path | ImageRef | Picture  # of which a query can be made
+if TYPE_CHECKING:
+    from resight.data.image_inputs import ImageInput
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class StoredImage:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    image: Image | StoredImage | Query
+    image: "ImageInput | StoredImage | Query"
     k: int = 10  # answers
     box: Box | None = None  # the part of the query to look for, in pixels of the original
     filters: tuple[Filter, ...] = ()  # an answer meets all of them
@@ -46,7 +47,7 @@ class SearchRequest:
     @classmethod
     def parse(
         cls,
-        image: Image | StoredImage | Query,
+        image: "ImageInput | StoredImage | Query",
         k: int = 10,
         *,
         box: Box | None = None,

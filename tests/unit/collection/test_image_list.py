@@ -77,5 +77,5 @@ def test_files_that_are_no_images_are_counted(tmp_path: Path) -> None:
 def test_no_images_and_no_refs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no images in"):
         list_images([tmp_path])
-    with pytest.raises(InputError, match="an iterable with a PosixPath"):
-        ImageList([tmp_path])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="no images in"):
+        list_images([[tmp_path]])

@@ -1,8 +1,9 @@
 """Decoding in protected processes: for the service, and for every image that a command reads.
 
 `sandboxed` makes `image_files` decode in such processes for as long as a command runs; a library call decodes in its
-own process unless its caller passes another reader. RESIGHT_SANDBOX=off switches it off for images that are trusted and
-need more time or memory than the limits allow. Importing this package loads nothing else.
+own process unless its caller passes another reader, or the image comes from the network. RESIGHT_SANDBOX=off switches
+it off for images that are trusted and need more time or memory than the limits allow. Importing this package loads
+nothing else.
 """
 
 import atexit
@@ -29,17 +30,20 @@ def sandboxed() -> Iterator[None]:
     """Within, `find_shared` returns a sandbox."""
     global _is_wanted
     before = _is_wanted
-    _is_wanted = os.environ.get(VARIABLE, "").lower() not in ("off", "0")
+    _is_wanted = _is_allowed()
     try:
         yield
     finally:
         _is_wanted = before
 
 
-def find_shared() -> "Sandbox | None":
-    """The sandbox of this process, whose processes start with the first images; None outside of `sandboxed`."""
+def find_shared(always: bool = False) -> "Sandbox | None":
+    """The sandbox of this process, whose processes start with the first images; None outside of `sandboxed`.
+
+    With `always`, for images from the network: outside of it too; None only if the variable switches it off.
+    """
     global _shared, _owner
-    if not _is_wanted:
+    if not (_is_wanted or (always and _is_allowed())):
         return None
     with _lock:
         if _shared is None or _owner != os.getpid():
@@ -49,3 +53,7 @@ def find_shared() -> "Sandbox | None":
             _shared = Sandbox(min(os.cpu_count() or 1, MOST_PROCESSES), Limits())
             atexit.register(_shared.close)
         return _shared
+
+
+def _is_allowed() -> bool:
+    return os.environ.get(VARIABLE, "").lower() not in ("off", "0")

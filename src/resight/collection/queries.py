@@ -1,0 +1,213 @@
+"""How a collection is searched: an image in any form, or many, in; Hits and Answers out.
+
+One image gives its result at once. A list, a tuple or an array of images gives a list of results, any other iterable an
+iterator over them, in the same order: while one image is searched for, others are decoded and encoded
+(batch_search.py).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from resight.collection.encode import Encoding
+from resight.errors import ResightError
+from resight.types import Box, Hit, Query
+
+if TYPE_CHECKING:
+    from resight.collection.answer import Answer
+    from resight.collection.view import View
+    from resight.data.image_inputs import ImageInput
+    from resight.search.filters import Near
+    from resight.search.request import StoredImage
+
+Errors = Literal["raise", "return"]
+Progress = Callable[[int, int], None]
+
+
+class Searchable:
+    """What `Collection` offers to search it."""
+
+    _encoding: Encoding
+
+    def view(self) -> "View":
+        raise NotImplementedError
+
+    @overload
+    def search(
+        self,
+        image: list[Any] | tuple[Any, ...],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+        errors: Errors = "raise",
+        progress: Progress | None = None,
+    ) -> list[list[Hit]]: ...
+
+    @overload
+    def search(
+        self,
+        image: Iterator[Any],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+        errors: Errors = "raise",
+        progress: Progress | None = None,
+    ) -> Iterator[list[Hit]]: ...
+
+    @overload
+    def search(
+        self,
+        image: "ImageInput | StoredImage | Query",
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+    ) -> list[Hit]: ...
+
+    def search(
+        self,
+        image: Any,
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+        errors: Errors = "raise",
+        progress: Progress | None = None,
+    ) -> Any:
+        """Find the images that show the same object as the query.
+
+        A text is an address if it begins with http://, https://, s3:// or another scheme; otherwise the path of a file,
+        and where there is no such file, the id of a stored image.
+
+        Args:
+            image: A path, an address, a stored id, an ImageRef, a PIL image, an array or tensor, bytes of an image
+                file, a file object, a Picture of `load_image`, or a Query of `encode_query`. A list, tuple, iterator or
+                4-dimensional array of these is a batch, which is searched faster than one by one.
+            k: The number of hits; fewer if fewer images meet the filters.
+            box: The part of the query to look for: x0, y0, x1, y1 in pixels of the upright original.
+            where: Conditions on attributes, such as "label=gate" or "year>=1900"; a hit meets all of them.
+            near: Latitude, longitude and a radius in metres.
+            errors: For a batch: "raise" ends it at an image that cannot be read; "return" puts the error in the place
+                of its result.
+            progress: For a batch: called with the number of images done and in all (0: not known).
+
+        Returns:
+            The hits, best first. For a batch a list of such lists; for an iterator an iterator over them.
+
+        Raises:
+            ImageError: The query cannot be decoded.
+            BoxError: The box lies outside the query, or is smaller than 8 pixels.
+            InputError: `k` is below 1, or a filter cannot be read.
+
+        Examples:
+            >>> import resight
+            >>> from PIL import Image
+            >>> photos = resight.open("photos.resight")
+            >>> photos.search(Image.open("query.jpg"), k=1)[0].id
+            'eiffel-2.png'
+            >>> [hits[0].id for hits in photos.search(["query.jpg", "castle.png"], k=1)]  # a file, and a stored id
+            ['eiffel-2.png', 'castle.png']
+        """
+        answers = self.ask(image, k, box=box, where=where, near=near, errors=errors, progress=progress)
+        if isinstance(answers, list):
+            return [_list_hits(answer) for answer in answers]
+        return map(_list_hits, answers) if isinstance(answers, Iterator) else _list_hits(answers)
+
+    @overload
+    def ask(
+        self,
+        image: list[Any] | tuple[Any, ...],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+        errors: Errors = "raise",
+        progress: Progress | None = None,
+    ) -> "list[Answer]": ...
+
+    @overload
+    def ask(
+        self,
+        image: Iterator[Any],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+        errors: Errors = "raise",
+        progress: Progress | None = None,
+    ) -> "Iterator[Answer]": ...
+
+    @overload
+    def ask(
+        self,
+        image: "ImageInput | StoredImage | Query",
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+        errors: Errors = "raise",
+        progress: Progress | None = None,
+    ) -> "Answer": ...
+
+    def ask(
+        self,
+        image: Any,
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: "Near | None" = None,
+        errors: Errors = "raise",
+        progress: Progress | None = None,
+    ) -> Any:
+        """Search, and return the ranking, the matches and the evidence too. Takes the same arguments as `search`.
+
+        Returns:
+            The answer; its `explain` shows why an image was found. For a batch as many answers, as `search` has hits.
+        """
+        from resight.search.request import SearchRequest
+
+        if isinstance(image, Iterable) or hasattr(image, "shape"):
+            from resight.data.image_inputs import is_batch
+
+            if is_batch(image):
+                from resight.collection.batch_search import search_batch
+
+                request = SearchRequest.parse("", k, box=box, where=where, near=near)
+                total = len(image) if hasattr(image, "__len__") else 0
+                answers = search_batch(self.view(), self._encoding, image, request, errors, progress, total)
+                return list(answers) if total or hasattr(image, "__len__") else answers
+        return self.view().ask(SearchRequest.parse(image, k, box=box, where=where, near=near))
+
+    def encode_query(self, image: "ImageInput", box: Box | None = None) -> Query:
+        """Encode an image once, to search for it several times.
+
+        Args:
+            image: One image, in any form that `search` takes.
+            box: The part to look for, as for `search`.
+
+        Returns:
+            The query, for `search` and `ask`.
+        """
+        if isinstance(image, str):
+            from resight.search.request import SearchRequest
+
+            return self.view().encode_query(SearchRequest(image, box=box))
+        return self._encoding.encode_query(image, box)
+
+    @property
+    def query_side(self) -> int | None:
+        """The side to which a decoder may reduce the picture of a query without a box; None: it may not."""
+        return self._encoding.query_side
+
+
+def _list_hits(answer: "Answer | ResightError") -> "list[Hit] | ResightError":
+    return answer if isinstance(answer, ResightError) else list(answer.hits)
