@@ -8,13 +8,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
 from resight.collection.crater_positions import CraterPositions, gather_craters
 from resight.geodesy import find_number
-from resight.search.filters import Circle, Filter, make_column, make_position_column
+from resight.search.filters import Circle, Filter, Group, make_column, make_position_column, refuse_name
 from resight.search.position import gather_positions
 from resight.store import Reader
 from resight.types import Attribute, Positions
@@ -57,8 +58,14 @@ class AttributeTable:
         keep = np.ones(len(self._rows), bool)
         for one in filters:
             keep &= self._meet(one)
-        names = list(self._rows)
-        return frozenset(names[row] for row in np.flatnonzero(keep))
+        ids = list(self._rows)
+        return frozenset(ids[row] for row in np.flatnonzero(keep))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every attribute that at least one image has."""
+        names: frozenset[str] = self._once("names", lambda: frozenset(chain.from_iterable(self._rows.values())))
+        return names
 
     @property
     def positions(self) -> Positions:
@@ -77,10 +84,16 @@ class AttributeTable:
 
     def _meet(self, condition: Filter) -> Any:
         rows = self._rows.values()
+        if isinstance(condition, Group):
+            combine = np.logical_and if condition.all else np.logical_or
+            return combine.reduce([self._meet(part) for part in condition.parts])
         if isinstance(condition, Circle):
             return self._once("position column", lambda: make_position_column(rows)).meet(condition)
         name = condition.name
-        return self._once(f"column {name}", lambda: make_column(rows, name)).meet(condition)
+        column = self._once(f"column {name}", lambda: make_column(rows, name))
+        if rows and not len(column.texts):
+            raise refuse_name(name, self.names)
+        return column.meet(condition)
 
     def _once(self, key: str, make: Callable[[], Any]) -> Any:
         with self._lock:

@@ -1,9 +1,12 @@
 """Filters: conditions on attributes, and a circle on the map.
 
-In: text such as "year>=1900", and (latitude, longitude, metres). Out: Conditions and Circles, which `holds` checks for
-one image and a column for all images at once. A condition is "name=value", "name!=value", "name<value", "name<=value",
-"name>value" or "name>=value"; it compares numbers if both sides are numbers, and text otherwise. An image without the
-attribute meets no condition on it.
+In: text such as "year>=1900", and (latitude, longitude, metres). Out: Conditions and Circles, and groups of them, which
+`holds` checks for one image and a column for all images at once. A condition is "name=value", "name!=value",
+"name<value", "name<=value", "name>value", "name>=value", "name IN (value, value)" or "name NOT IN (…)". AND, OR (in
+capitals) and parentheses join conditions; AND binds closer. Quotes around a value keep such words and commas in it.
+
+A condition compares numbers if both sides are numbers, and text otherwise. An image without the attribute meets no
+condition on it.
 """
 
 import math
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import InputError
+from resight.errors import InputError, did_you_mean
 from resight.geodesy import find_position, metres_between
 from resight.types import Attribute
 
@@ -32,7 +35,14 @@ Near = tuple[float, float, float]  # latitude, longitude, metres
 ALIASES: Mapping[str, str] = {
     "diameter": "diameter_km"
 }  # name in a condition → the attribute, where it has no such name
-CONDITION = re.compile(r"\s*([^!<>=\s][^!<>=]*?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+COMPARISON = re.compile(r"\s*([^!<>=()\s][^!<>=]*?)\s*(!=|<=|>=|=|<|>)\s*", re.DOTALL)
+MEMBERSHIP = re.compile(r"\s*([^!<>=()\s][^!<>=]*?)\s+(NOT\s+IN|IN)(?=\s*\()", re.DOTALL)
+WORD = re.compile(r"\s+(AND|OR)(?=[\s(])")
+QUOTED = re.compile(r"""\s*("[^"]*"|'[^']*')(?=\s*(?:$|[,)])|\s+(?:AND|OR)[\s(])""")
+COMMA = re.compile(r"\s*,")
+SMALL_WORD = re.compile(r"\s(and|or)\s+[^!<>=]+?(?:!=|<=|>=|=|<|>)", re.DOTALL)
+NAMED = 30  # attributes that an error lists
+DEEPEST = 20  # parentheses within each other
 
 
 @dataclass(frozen=True)
@@ -66,22 +76,26 @@ class Circle:
         )
 
 
-Filter = Condition | Circle
+@dataclass(frozen=True)
+class Group:
+    """Several filters: `all` of them must be met, or any one."""
+
+    parts: "tuple[Filter, ...]"
+    all: bool
+
+    def holds(self, attributes: Mapping[str, Attribute]) -> bool:
+        return (all if self.all else any)(part.holds(attributes) for part in self.parts)
+
+
+Filter = Condition | Circle | Group
 
 
 def parse(where: Sequence[str] = (), near: Near | None = None) -> tuple[Filter, ...]:
     """Filters from conditions and from (lat, lon, metres)."""
     filters: list[Filter] = []
     for text in where:
-        found = CONDITION.fullmatch(text)
-        if found is None:
-            raise InputError(
-                f"cannot read the condition {text!r}",
-                expected="name=value, or one of != < <= > >=",
-                actual=text,
-                fix='e.g. "label=Mona Lisa" or "year>=1900"',
-            )
-        filters.append(Condition(*found.groups()))
+        parsed = _Parser(text).parse()
+        filters += parsed.parts if isinstance(parsed, Group) and parsed.all else [parsed]
     if near is not None:
         lat, lon, metres = near if len(near) == 3 else (math.nan,) * 3
         if not (-90 <= lat <= 90 and -180 <= lon <= 180 and metres > 0):
@@ -93,6 +107,113 @@ def parse(where: Sequence[str] = (), near: Near | None = None) -> tuple[Filter, 
             )
         filters.append(Circle(lat, lon, metres))
     return tuple(filters)
+
+
+class _Parser:
+    """Recursive descent over one text: OR of AND of conditions and groups in parentheses."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._depth = 0  # of parentheses
+
+    def parse(self) -> Filter:
+        found = self._read_any()
+        if rest := self._text[self._at :].strip():
+            raise self._refuse(f"{rest!r} after a whole condition")
+        return found
+
+    def _read_any(self) -> Filter:
+        return self._read_joined("OR", self._read_all)
+
+    def _read_all(self) -> Filter:
+        return self._read_joined("AND", self._read_one)
+
+    def _read_joined(self, word: str, read: Callable[[], Filter]) -> Filter:
+        parts = [read()]
+        while (found := WORD.match(self._text, self._at)) and found[1] == word:
+            self._at = found.end()
+            parts.append(read())
+        return parts[0] if len(parts) == 1 else Group(tuple(parts), word == "AND")
+
+    def _read_one(self) -> Filter:
+        if not self._accept("("):
+            return self._read_condition()
+        found = self._read_any()
+        self._close()
+        return found
+
+    def _read_condition(self) -> Filter:
+        if found := MEMBERSHIP.match(self._text, self._at):
+            self._at = found.end(2)
+            self._accept("(")
+            values = [self._read_value(",")]
+            while comma := COMMA.match(self._text, self._at):
+                self._at = comma.end()
+                values.append(self._read_value(","))
+            self._close()
+            excluded = found[2].startswith("NOT")
+            parts = tuple(Condition(found[1], "!=" if excluded else "=", value) for value in values)
+            return parts[0] if len(parts) == 1 else Group(parts, excluded)
+        found = COMPARISON.match(self._text, self._at)
+        if found is None:
+            raise self._refuse(f"no comparison in {self._text[self._at :].strip()!r}")
+        self._at = found.end()
+        return Condition(found[1], found[2], self._read_value(""))
+
+    def _read_value(self, separator: str) -> str:
+        """A value in quotes, or up to AND, OR, `separator` or the end of a group; it may hold pairs of parentheses."""
+        if quoted := QUOTED.match(self._text, self._at):
+            self._at = quoted.end()
+            return quoted[1][1:-1]
+        begin, depth = self._at, 0
+        while self._at < len(self._text):
+            letter = self._text[self._at]
+            is_end = letter == separator or (letter == ")" and self._depth > 0) or WORD.match(self._text, self._at)
+            if depth == 0 and is_end:
+                break
+            depth = max(0, depth + {"(": 1, ")": -1}.get(letter, 0))
+            self._at += 1
+        value = self._text[begin : self._at].strip()
+        if SMALL_WORD.search(f" {value}"):
+            raise self._refuse(f"the value {value!r}, which holds a condition", "write AND and OR in capitals")
+        return value
+
+    def _accept(self, letter: str) -> bool:
+        """Whether the next letter is this parenthesis, which is then read."""
+        at = self._at + len(self._text[self._at :]) - len(self._text[self._at :].lstrip())
+        if self._text[at : at + 1] != letter:
+            return False
+        self._at = at + 1
+        self._depth += 1 if letter == "(" else -1
+        if self._depth > DEEPEST:
+            raise self._refuse(f"more than {DEEPEST} parentheses within each other")
+        return True
+
+    def _close(self) -> None:
+        if not self._accept(")"):
+            raise self._refuse("a parenthesis that is not closed")
+
+    def _refuse(self, actual: str, fix: str = "") -> InputError:
+        return InputError(
+            f"cannot read the condition {self._text!r}",
+            expected="name=value, or one of != < <= > >=, or name IN (value, value); joined by AND, OR and parentheses",
+            actual=actual,
+            fix=fix or 'e.g. "year>=1900" or "city IN (Rome, Paris)"; quotes keep AND, OR and commas in a value',
+        )
+
+
+def refuse_name(name: str, known: Iterable[str]) -> InputError:
+    """The error for a condition on an attribute that no image has."""
+    names = sorted(known)
+    return InputError(
+        f"no image has the attribute {name!r}",
+        expected=f"one of {', '.join(names[:NAMED])}{' …' if len(names) > NAMED else ''}"
+        if names
+        else "a collection whose images have attributes: labels in a manifest, positions in EXIF",
+        actual=name,
+        fix=did_you_mean(name, [*names, *ALIASES], "`resight ls COLLECTION --attributes` lists the attributes"),
+    )
 
 
 def find_value(attributes: Mapping[str, Attribute], name: str) -> Attribute | None:

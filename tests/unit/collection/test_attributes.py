@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from resight.collection.attributes import NAMES, VALUES, AttributeSummary, AttributeTable, summarise
+from resight.errors import InputError
 from resight.search import filters
 from resight.store import ImageRecord
 from resight.types import Attribute
@@ -43,7 +44,10 @@ def table() -> AttributeTable:
         (["label=crater"], None, "ac"),
         (["label=crater", "year>1990"], None, "c"),
         (["bright=TRUE"], None, "a"),
-        (["colour=red"], None, ""),
+        (["label=red"], None, ""),
+        (["label=dune OR year<1995"], None, "ab"),
+        (["year IN (1990, 2001) AND (label=dune OR bright=true)"], None, "ab"),
+        (["label NOT IN (dune, gate)"], None, "ac"),
         ([], (1.0, 2.0, 1000.0), "a"),
         (["label=crater"], (50.0, 2.0, 1000.0), "c"),
     ],
@@ -52,6 +56,17 @@ def test_the_images_that_meet_all_conditions_are_chosen(
     table: AttributeTable, where: list[str], near: tuple[float, float, float] | None, chosen: str
 ):
     assert table.filter(filters.parse(where, near)) == frozenset(chosen)
+
+
+def test_an_attribute_that_no_image_has_is_an_error_that_lists_those_that_some_have(table: AttributeTable):
+    with pytest.raises(InputError) as caught:
+        table.filter(filters.parse(["label=crater", "yeer>3"]))
+    assert caught.value.problem == "no image has the attribute 'yeer'"
+    assert caught.value.expected == "one of bright, label, lat, lon, year"
+    assert caught.value.fix == "did you mean 'year'?"
+    assert (
+        AttributeTable({}, {}).filter(filters.parse(["yeer>3"])) == frozenset()
+    )  # an empty collection has no attributes
 
 
 def test_of_another_state_only_what_has_changed_is_read(table: AttributeTable):

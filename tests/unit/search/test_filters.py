@@ -1,11 +1,13 @@
 """Conditions on many images at once: the same as one by one."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from resight.errors import InputError
-from resight.search.filters import OPERATORS, Circle, Condition, make_column, make_position_column, parse
+from resight.search.filters import OPERATORS, Circle, Condition, Group, make_column, make_position_column, parse
 from resight.types import Attribute
 
 CRATER = {"label": "crater", "year": 1969, "depth": 2.5, "checked": True, "code": "007"}
@@ -95,6 +97,65 @@ def test_an_image_without_a_position_is_in_no_circle(attributes: dict):
 def test_a_circle_that_is_not_on_the_map_is_refused(near: tuple):
     with pytest.raises(InputError, match="not a circle on the map"):
         parse(near=near)
+
+
+A, B, C = (Condition(name, "=", value) for name, value in (("a", "1"), ("b", "2"), ("c", "3")))
+ROME, PARIS = Condition("city", "=", "Rome"), Condition("city", "=", "Paris")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1 OR b=2", (Group((A, B), all=False),)),
+        ("a=1 AND b=2", (A, B)),
+        ("a=1 OR b=2 AND c=3", (Group((A, Group((B, C), all=True)), all=False),)),
+        ("(a=1 OR b=2) AND c=3", (Group((A, B), all=False), C)),
+        ("a=1 OR(b=2)", (Group((A, B), all=False),)),
+        ("((a=1))", (A,)),
+        ("city IN (Rome, Paris)", (Group((ROME, PARIS), all=False),)),
+        ("city IN (Rome)", (ROME,)),
+        (
+            """city IN ("Rome, Paris" , x)""",
+            (Group((Condition("city", "=", "Rome, Paris"), replace(ROME, value="x")), False),),
+        ),
+        ("city NOT IN (Rome,Paris)", (replace(ROME, sign="!="), replace(PARIS, sign="!="))),
+        ("(label=Venus (detail) OR a=1)", (Group((Condition("label", "=", "Venus (detail)"), A), all=False),)),
+        ("label='A OR B' OR a=1", (Group((Condition("label", "=", "A OR B"), A), all=False),)),
+        ("depth (km)>3 AND a=1", (Condition("depth (km)", ">", "3"), A)),
+        ("label=Rock and Roll", (Condition("label", "=", "Rock and Roll"),)),
+        ('label="Foo" bar', (Condition("label", "=", '"Foo" bar'),)),
+        ("label=smile :)", (Condition("label", "=", "smile :)"),)),
+    ],
+)
+def test_conditions_are_joined(text: str, expected: tuple):
+    assert parse([text]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("label=cat OR dog", "no comparison in 'dog'"),
+        ("label=cat or label=dog", "write AND and OR in capitals"),
+        ("(a=1", "not closed"),
+        ("(a=1) b=2", "'b=2' after a whole condition"),
+        ("a IN (b", "not closed"),
+        ("a IN b", "no comparison"),
+        ("(" * 400 + "a=1", "parentheses within each other"),
+    ],
+)
+def test_joined_conditions_that_cannot_be_read_are_refused_with_the_reason(text: str, reason: str):
+    with pytest.raises(InputError) as caught:
+        parse([text])
+    assert reason in str(caught.value)
+
+
+@given(some.text(alphabet="ab=<!() ,'\"ANDORI", max_size=30))
+def test_any_text_is_read_or_refused(text: str):
+    try:
+        parsed = parse([text])
+    except InputError:
+        return
+    assert [one.holds({"a": "b"}) in (True, False) for one in parsed]
 
 
 def test_conditions_and_the_circle_come_together():

@@ -21,7 +21,10 @@ def search(
     k: Annotated[int, typer.Option("-k", min=1, help="Number of answers.")] = 10,
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="CONDITION", help='Only images with e.g. "label=crater" or "year>=1900".'),
+        typer.Option(
+            metavar="CONDITION",
+            help="Only images with e.g. 'year>=1900' or 'city IN (Rome, Paris) OR label=gate'.",
+        ),
     ] = None,
     near: Annotated[str | None, typer.Option(metavar="LAT,LON,METRES", help="Only images taken near a place.")] = None,
     settings: Set = None,

@@ -7,12 +7,13 @@ Qdrant cannot order text: a condition that needs it is refused, by name.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from resight.errors import InputError
 from resight.geodesy import find_position
 from resight.index.qdrant_backend.backend import FieldKind
-from resight.search.filters import Circle, Condition, Filter, read_number
+from resight.search.filters import ALIASES, Circle, Condition, Filter, Group, read_number, refuse_name
 from resight.types import Attribute
 
 NUMBER, TEXT, TRUTH = "number", "text", "truth"
@@ -25,7 +26,7 @@ def translate(filters: Sequence[Filter], kinds: Mapping[str, Sequence[str]]) -> 
 
     if not filters:
         return None
-    return models.Filter(must=[_translate(one, kinds) for one in filters])
+    return models.Filter(must=[_translate(_resolve(one, kinds), kinds) for one in filters])
 
 
 def make_fields(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
@@ -59,9 +60,24 @@ def list_fields(kinds: Mapping[str, Sequence[str]]) -> dict[str, FieldKind]:
     return fields
 
 
+def _resolve(one: Filter, kinds: Mapping[str, Sequence[str]]) -> Filter:
+    """The filter with the names that the images have; InputError where none has an attribute of that name."""
+    if isinstance(one, Group):
+        return Group(tuple(_resolve(part, kinds) for part in one.parts), one.all)
+    if isinstance(one, Circle) or one.name in kinds or not kinds:
+        return one
+    name = ALIASES.get(one.name, one.name)
+    if name not in kinds:
+        raise refuse_name(one.name, kinds)
+    return replace(one, name=name)
+
+
 def _translate(one: Filter, kinds: Mapping[str, Sequence[str]]) -> Any:
     from qdrant_client import models
 
+    if isinstance(one, Group):
+        parts = [_translate(part, kinds) for part in one.parts]
+        return models.Filter(must=parts) if one.all else models.Filter(should=parts)
     if isinstance(one, Circle):
         centre = models.GeoPoint(lat=one.lat, lon=one.lon)
         return models.FieldCondition(key="position", geo_radius=models.GeoRadius(center=centre, radius=one.metres))

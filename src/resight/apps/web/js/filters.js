@@ -127,7 +127,12 @@ function valueControl(root, attribute) {
   const known = options.length > 0;
   const text = known ? h("select", {}, ...options) : h("input", { required: true });
   put(root, field("Is", text));
-  return () => text.value && `${attribute.name}=${text.value}`;
+  return () => text.value && `${attribute.name}=${quote(text.value)}`;
+}
+
+// A value that holds a word of the syntax of conditions stands in quotes.
+function quote(value) {
+  return /\s(and|or)[\s(]|^["']/i.test(value) && !value.includes('"') ? `"${value}"` : value;
 }
 
 function formatCondition(condition) {
