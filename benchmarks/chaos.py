@@ -13,11 +13,12 @@
 
 Prints JSON. `lost` are images that were acknowledged and are gone, `unopened` collections that do not open, `wrong`
 answers that differ without an error, `tracebacks` errors that are not resight's own, and `peak_mib` the memory of the
-process that opened damaged collections.
+process that opened damaged collections. Ctrl-C or SIGTERM ends cuts and kills early, with the figures so far.
 """
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="resight-chaos-") as folder:
         print(json.dumps(COMMANDS[options.command](Path(folder), options.count, options.seed), indent=1))
 

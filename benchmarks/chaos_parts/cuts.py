@@ -8,6 +8,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from support.lossy_disk import LossyDisk, is_available, lossy_disk
@@ -45,31 +46,34 @@ def _repeat(folder: Path, count: int, seed: int, strike: Strike) -> dict[str, ob
     lost: list[str] = []
     unopened: list[str] = []
     number = 0
-    for _ in range(count):
-        process = WarmProcess(lives.write, collection, number)
-        lines = [process.read_line()]
-        time.sleep(chance.uniform(0, LONGEST))
-        strike(process)
-        lines += process.read_rest()
-        process.close()
-        for line in filter(None, map(str.split, lines)):
-            if line[0] == "try":
-                expected.pop(line[1], None)  # from here to its acknowledgement, either is right
-            elif len(line) == 3:
-                expected[line[1]] = int(line[2]) if line[0] == "put" else None
-        number += lives.LIFE
-        reader = WarmProcess(lives.check, collection)
-        answer = reader.read_line()
-        reader.wait()
-        reader.close()
-        if not answer.startswith("{"):
-            unopened.append(answer.strip() or "it ended without a word")
-            continue
-        found = json.loads(answer)
-        lost += [name for name, value in expected.items() if value is not None and found.get(name) != value]
-        lost += [name for name, value in expected.items() if value is None and name in found]
+    lives_done = 0
+    with suppress(KeyboardInterrupt):
+        for _ in range(count):
+            process = WarmProcess(lives.write, collection, number)
+            lines = [process.read_line()]
+            time.sleep(chance.uniform(0, LONGEST))
+            strike(process)
+            lines += process.read_rest()
+            process.close()
+            for line in filter(None, map(str.split, lines)):
+                if line[0] == "try":
+                    expected.pop(line[1], None)  # from here to its acknowledgement, either is right
+                elif len(line) == 3:
+                    expected[line[1]] = int(line[2]) if line[0] == "put" else None
+            number += lives.LIFE
+            reader = WarmProcess(lives.check, collection)
+            answer = reader.read_line()
+            reader.wait()
+            reader.close()
+            lives_done += 1
+            if not answer.startswith("{"):
+                unopened.append(answer.strip() or "it ended without a word")
+                continue
+            found = json.loads(answer)
+            lost += [name for name, value in expected.items() if value is not None and found.get(name) != value]
+            lost += [name for name, value in expected.items() if value is None and name in found]
     return {
-        "count": count,
+        "count": lives_done,
         "acknowledged": len(expected),
         "lost": len(set(lost)),
         "unopened": len(unopened),

@@ -65,18 +65,21 @@ def _repeat(folder: Path, count: int, seed: int, strike: Strike) -> dict[str, ob
     expected: dict[str, bool] = {}  # id → whether it must be there
     lost: list[str] = []
     unopened: list[str] = []
-    for life in range(count + 1):
-        try:
-            with _serve(collection) as (client, process):
-                _wait(client)
-                lost += [name for name, there in expected.items() if _has(client, name) != there]
-                if life < count:
-                    _upload(client, life, chance, expected, strike, process)
-        except (AssertionError, httpx.HTTPError) as error:
-            unopened.append(f"life {life}: {type(error).__name__} {error}"[:300])
-            print(unopened[-1], file=sys.stderr)
+    done = 0
+    with suppress(KeyboardInterrupt):
+        for life in range(count + 1):
+            try:
+                with _serve(collection) as (client, process):
+                    _wait(client)
+                    lost += [name for name, there in expected.items() if _has(client, name) != there]
+                    done = life
+                    if life < count:
+                        _upload(client, life, chance, expected, strike, process)
+            except (AssertionError, httpx.HTTPError) as error:
+                unopened.append(f"life {life}: {type(error).__name__} {error}"[:300])
+                print(unopened[-1], file=sys.stderr)
     return {
-        "count": count,
+        "count": done,
         "acknowledged": len(expected),
         "lost": len(set(lost)),
         "unopened": len(unopened),

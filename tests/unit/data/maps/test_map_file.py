@@ -1,8 +1,5 @@
 """Maps of a globe with discs for craters, in every format and convention: the same crops come out of all of them."""
 
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -18,6 +15,7 @@ METRES = maps.RADIUS * 1000
 SIDE = 64
 BYTES = "SAMPLE_TYPE = UNSIGNED_INTEGER\r\nSAMPLE_BITS = 8"
 HALF = 360 * maps.DENSITY // 2
+needs_real_rasterio = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # its own use of affine
 
 
 def check_crater(image: MapImage, name: str) -> None:
@@ -310,21 +308,39 @@ def test_a_crop_drawn_in_strips_is_the_same(tmp_path, monkeypatch):
     assert np.abs(cut(image, frame, 64).astype(int) - whole).max() <= 1
 
 
-def test_a_geotiff_around_a_pole(tmp_path, monkeypatch):
-    pixels = maps.paint_pole(is_north=True, meridian=0.0)
-    about = {"proj": "stere", "lat_0": 90, "lon_0": 0, "k": 1, "R": METRES}
-    half = 7600 * 200
-    source = SimpleNamespace(
-        name="map.tif", count=1, height=400, width=400, dtypes=("uint8",), bounds=(-half, -half, half, half),
-        transform=SimpleNamespace(b=0.0, d=0.0, e=-1.0),
-        crs=SimpleNamespace(is_geographic=False, to_dict=lambda: about),
-        read=lambda _bands, window, **_: np.ma.MaskedArray(
-            pixels[window[0][0] : window[0][1], window[1][0] : window[1][1]][None]
-        ),
-    )  # fmt: skip
-    monkeypatch.setitem(sys.modules, "rasterio", SimpleNamespace(open=lambda _: source))
-    (tmp_path / "map.tif").touch()
-    check_all(open_map(tmp_path / "map.tif", (), None), ("pole", "north"))
-    about["lat_0"] = 60
+def write_pole(path, lat, pixels, **about):
+    """A GeoTIFF of 7,600 m per pixel, centred at that latitude and at longitude 0."""
+    rasterio = pytest.importorskip("rasterio")
+    half = 7600 * len(pixels) / 2
+    transform = rasterio.transform.from_bounds(-half, -half, half, half, *pixels.shape)
+    crs = f"+proj=stere +lat_0={lat} +lon_0=0 +k=1 +R={METRES} +units=m +no_defs"
+    size = {"width": len(pixels), "height": len(pixels), "count": 1, "dtype": pixels.dtype}
+    with rasterio.open(path, "w", driver="GTiff", **size, crs=crs, transform=transform, **about) as file:
+        file.write(pixels, 1)
+    return path
+
+
+@needs_real_rasterio
+@pytest.mark.parametrize(("is_north", "name"), [(True, "pole"), (False, "south")])
+def test_a_geotiff_around_a_pole(tmp_path, is_north, name):
+    pixels = maps.paint_pole(is_north, meridian=0.0)
+    check_crater(open_map(write_pole(tmp_path / "map.tif", 90 if is_north else -90, pixels), (), None), name)
+
+
+@needs_real_rasterio
+def test_a_geotiff_of_16_bits_is_stretched_and_its_missing_values_stay_missing(tmp_path):
+    pixels = maps.paint_pole(is_north=True, meridian=0.0).astype(np.int16) * 20 - 4000
+    pixels[:, 200:] = -32768  # the eastern half of the crop
+    image = open_map(write_pole(tmp_path / "map.tif", 90, pixels, nodata=-32768), (), None)
+    crop = draw(image, Frame(90, 0, 300_000), SIDE)
+    assert crop.missing == pytest.approx(0.5, abs=0.02)
+    assert np.ptp(crop.pixels) > 200, "of -2,600 to 0"
+    west = draw(image, Frame(85, -100, 200_000), SIDE)
+    assert west.missing == 0
+
+
+@needs_real_rasterio
+def test_a_geotiff_that_is_not_true_at_a_pole_is_refused(tmp_path):
+    path = write_pole(tmp_path / "map.tif", 60, maps.paint_pole(is_north=True, meridian=0.0))
     with pytest.raises(ManifestError, match="not true at a pole"):
-        open_map(Path(tmp_path / "map.tif"), (), None)
+        open_map(path, (), None)
