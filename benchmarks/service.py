@@ -8,12 +8,14 @@
 
 COLLECTION is copied first and stays as it is; QUERIES and --added are folders of photos. `--serve "OPTIONS"` goes to
 `resight serve`. Clients run in this process, on the same machine: what they take is missing to the server.
+Ctrl-C or SIGTERM ends malformed images and requests early, with the figures so far.
 """
 
 import argparse
 import contextlib
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +30,7 @@ from service_parts.uploads import send_malformed
 
 def main() -> None:
     given = parse()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with serve(given.collection, shlex.split(given.serve), given.log) as server:
         if given.part == "overhead":
             passed = measure_overhead(server, given.queries, given.rounds)

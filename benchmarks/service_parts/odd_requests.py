@@ -9,6 +9,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import httpx
 import numpy as np
@@ -44,19 +45,21 @@ def send_odd_requests(server: Server, count: int, seed: int = 0) -> bool:
     told: Counter[tuple[str, str]] = Counter()
     wrong: list[str] = []
     slowest = 0.0
-    for number in range(count):
-        kind, make = KINDS[number % len(KINDS)]
-        data = make(chance)
-        began = time.monotonic()
-        status = exchange(server.port, data)
-        seconds = time.monotonic() - began
-        slowest = max(slowest, seconds)
-        told[kind, status] += 1
-        if status.startswith("5") or seconds > HANG:
-            wrong.append(f"{kind}: {status} after {seconds:.1f} s: {data[:160]!r}")
+    with suppress(KeyboardInterrupt):
+        for number in range(count):
+            kind, make = KINDS[number % len(KINDS)]
+            data = make(chance)
+            began = time.monotonic()
+            status = exchange(server.port, data)
+            seconds = time.monotonic() - began
+            slowest = max(slowest, seconds)
+            told[kind, status] += 1
+            if status.startswith("5") or seconds > HANG:
+                wrong.append(f"{kind}: {status} after {seconds:.1f} s: {data[:160]!r}")
     with httpx.Client(base_url=server.address, timeout=60) as client:
         image = draw(FORMATS["png"], np.random.default_rng(seed))
         after = client.post("/api/search", files={"image": ("whole.png", image)}).status_code
+    print(f"{told.total():,} requests")
     for (kind, status), times in sorted(told.items()):
         print(f"{kind:<10} {status:<10} {times:>7,}")
     print(f"slowest answer {slowest:.2f} s (bar {HANG:.0f} s); a real image afterwards: {after}")
