@@ -146,10 +146,15 @@ def _distinct(query: FloatArray, image: FloatArray, cell: float = 3.0) -> NDArra
     """The first match at each spot of either image."""
     kept = np.arange(len(query))
     for points in (query, image):
-        cells = np.round(points[kept, :2] / cell).astype(np.int64)
-        _, first = np.unique(cells, axis=0, return_index=True)
+        _, first = np.unique(number_cells(points[kept, :2], cell), return_index=True)
         kept = kept[np.sort(first)]
     return kept
+
+
+def number_cells(points: FloatArray, cell: float) -> NDArray[np.int64]:
+    """One number per cell of a grid for points [n, 2]: quicker to compare than pairs of coordinates."""
+    cells = np.round(points / cell).astype(np.int64)
+    return np.asarray(cells[:, 0] * 2**32 + cells[:, 1])
 
 
 def _similarities(query: FloatArray, image: FloatArray) -> Matrix:

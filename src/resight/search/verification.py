@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.search.a_contrario import Extent
-from resight.search.geometric_models import FEWEST, Fit, choose, fit_fundamental, fit_homography, fit_similarity
+from resight.search.geometric_models import (
+    FEWEST,
+    Fit,
+    choose,
+    fit_fundamental,
+    fit_homography,
+    fit_similarity,
+    number_cells,
+)
 from resight.search.instances import find_instances
 from resight.types import Box, FloatArray, Match
 
@@ -109,5 +117,4 @@ def count_distinct(points: FloatArray, cell: float = 3.0) -> int:
     """How many matches [n, 4] differ by more than a few pixels at both ends: ten at one point count once."""
     if len(points) == 0:
         return 0
-    cells = np.round(points / cell).astype(np.int64)
-    return min(len(np.unique(cells[:, :2], axis=0)), len(np.unique(cells[:, 2:], axis=0)))
+    return min(len(np.unique(number_cells(ends, cell))) for ends in (points[:, :2], points[:, 2:]))
