@@ -6,6 +6,14 @@ it. Out: the plug-in.
 
     load("resight.index", "hnsw", {"links": 16})
 
+A package of a user's own brings further plug-ins by entry points of the groups in GROUPS, each a module of this kind:
+
+    [project.entry-points."resight.backbones"]
+    mean_colour = "my_package.mean_colour"
+
+They come after our own: none can replace one of these. They are looked up, which costs some milliseconds, only when a
+name is not one of ours.
+
 pydantic validates the table strictly: no "3" for 3 and no true for 1. An integer may stand for a float, a list for a
 tuple, a string for a `Path`, a name or a table with "name" for a `Choice`. Its errors leave as RecipeError. pydantic is
 imported with the first table, because commands such as `resight --help` validate none.
@@ -16,7 +24,7 @@ import functools
 import importlib
 import pkgutil
 import typing
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar, Union, cast
@@ -25,6 +33,8 @@ from resight.errors import MissingExtra, RecipeError, did_you_mean
 from resight.types import Branch, Choice, Recipe
 
 if TYPE_CHECKING:
+    from importlib import metadata
+
     from pydantic import TypeAdapter, ValidationError
 
 Config = TypeVar("Config")
@@ -42,6 +52,17 @@ OUT_OF_RANGE = {
 }
 
 
+GROUPS = {  # package → entry points that add to it
+    "resight.encode.backbones": "resight.backbones",
+    "resight.encode.descriptors": "resight.descriptors",
+    "resight.encode.transforms": "resight.transforms",
+    "resight.index": "resight.indexes",
+    "resight.search.rerankers": "resight.rerankers",
+    "resight.evaluate.metrics": "resight.metrics",
+    "resight.data.sets": "resight.datasets",
+}
+
+
 def load(package: str, name: str, settings: Mapping[str, Any]) -> Any:
     """Build the plug-in `name` of `package` with `settings`."""
     module = find(package, name)
@@ -49,25 +70,47 @@ def load(package: str, name: str, settings: Mapping[str, Any]) -> Any:
 
 
 def names(package: str) -> list[str]:
-    """The plug-ins of a package, without importing any of them."""
+    """The plug-ins of a package, installed ones included, without importing any of them."""
+    return sorted({*own_names(package), *find_installed(package)})
+
+
+def own_names(package: str) -> list[str]:
+    """Those that come with resight."""
     folder = importlib.import_module(package).__path__
     return sorted(
         module.name for module in pkgutil.iter_modules(folder) if not module.ispkg and not module.name.startswith("_")
     )
 
 
+def exists(package: str, name: str) -> bool:
+    return name in own_names(package) or name in find_installed(package)
+
+
+def find_installed(package: str) -> "Mapping[str, metadata.EntryPoint]":
+    """The plug-ins that other distributions bring, by name; of two with one name the first in order of their values."""
+    return _read_entry_points(GROUPS[package]) if package in GROUPS else {}
+
+
 def find(package: str, name: str) -> ModuleType:
     """The module of a plug-in; MissingExtra if it needs a package that is not installed."""
+    if name in own_names(package):
+        module = f"{package}.{name}"
+        return _import(name, lambda: importlib.import_module(module), "docs/get-started/install.md")
+    installed = find_installed(package)
+    if name in installed:
+        return _import_installed(name, installed[name])
     valid = names(package)
-    if name not in valid:
-        raise RecipeError(
-            f"there is no {package.rpartition('.')[2]} called {name!r}",
-            expected=f"one of {', '.join(valid)}",
-            actual=repr(name),
-            fix=did_you_mean(name, valid, "check the spelling in the recipe or on the command line"),
-        )
+    raise RecipeError(
+        f"there is no {package.rpartition('.')[2]} called {name!r}",
+        expected=f"one of {', '.join(valid)}",
+        actual=repr(name),
+        fix=did_you_mean(name, valid, "check the spelling, or install the package that brings it"),
+    )
+
+
+def _import(name: str, load: Callable[[], ModuleType], where: str) -> ModuleType:
     try:
-        return importlib.import_module(f"{package}.{name}")
+        return load()
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("resight"):
             raise
@@ -75,8 +118,47 @@ def find(package: str, name: str) -> ModuleType:
             f"{name!r} needs the Python package {error.name!r}, which is not installed",
             expected=f"{error.name!r} to be importable",
             actual=str(error),
-            fix="install the extra that brings it (docs/get-started/install.md), e.g. pip install 'resight[all]'",
+            fix=f"install the extra that brings it ({where}), e.g. pip install 'resight[all]'"
+            if where.endswith(".md")
+            else f"install what {where} needs, e.g. pip install {error.name}",
         ) from error
+
+
+def _import_installed(name: str, entry: "metadata.EntryPoint") -> ModuleType:
+    origin = name_origin(entry)
+    try:
+        module = _import(name, entry.load, origin)
+    except MissingExtra:
+        raise
+    except Exception as error:  # a module of somebody else's may raise anything
+        raise RecipeError(
+            f"the plug-in {name!r} of {origin} cannot be loaded",
+            expected=f"a module at {entry.value}",
+            actual=f"{type(error).__name__}: {error}",
+            fix=f"correct or update {origin}, or uninstall it",
+        ) from error
+    missing = [part for part in ("Config", "build") if not hasattr(module, part)]
+    if missing:
+        raise RecipeError(
+            f"the plug-in {name!r} of {origin} is not complete",
+            expected="a module with a dataclass Config and a function build(config)",
+            actual=f"no {' and no '.join(missing)} in {entry.value}",
+            fix="see examples/plugin",
+        )
+    return module
+
+
+def name_origin(entry: "metadata.EntryPoint") -> str:
+    """The distribution that brings a plug-in, with its version."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+@functools.cache
+def _read_entry_points(group: str) -> "Mapping[str, metadata.EntryPoint]":
+    from importlib.metadata import entry_points  # reads the metadata of every installed distribution
+
+    found = sorted(entry_points(group=group), key=lambda entry: entry.value)
+    return {entry.name: entry for entry in reversed(found)}
 
 
 def configure(config: type[Config], settings: Any, owner: str) -> Config:

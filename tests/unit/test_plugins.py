@@ -1,3 +1,4 @@
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ import pytest
 from pydantic import Field
 
 from resight import plugins
+from resight.encode import named_networks
 from resight.errors import MissingExtra, RecipeError
+from resight.plugin_catalogue import list_plugins
 from resight.types import Branch, Choice
 
 TOY = """
@@ -245,3 +248,76 @@ def test_a_branch_inside_a_plug_in_is_a_table_or_already_one():
 def test_pydantic_is_imported_with_the_first_table():
     code = "import sys, resight.plugins, resight.recipe; print('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+class Distribution:
+    name, version = "a-package", "1.2"
+
+
+class Entry:
+    """An entry point of a package that is not installed."""
+
+    dist = Distribution()
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name, self.value = name, value
+
+    def load(self) -> object:
+        return importlib.import_module(self.value)
+
+
+@pytest.fixture
+def installed(toys: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [Entry("toy", f"{toys}.toy"), Entry("exact", f"{toys}.toy"), Entry("torn", f"{toys}.torn")]
+    entries += [Entry("lacking", f"{toys}.lacks_dependency"), Entry("empty", toys)]
+    (Path(importlib.import_module(toys).__path__[0]) / "torn.py").write_text("1 / 0")
+    monkeypatch.setattr(plugins, "_read_entry_points", lambda group: {e.name: e for e in entries if group == INDEXES})
+
+
+INDEXES = "resight.indexes"
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_installed_plug_in_is_built_by_its_name() -> None:
+    assert plugins.load("resight.index", "toy", {"size": 2}) == 2.0
+    assert "toy" in plugins.names("resight.index") and "toy" not in plugins.names("resight.store")
+    assert plugins.exists("resight.index", "toy") and not plugins.exists("resight.index", "nothing")
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_installed_plug_in_replaces_none_of_ours() -> None:
+    assert plugins.find("resight.index", "exact").__name__ == "resight.index.exact"
+    listed = {one.module: one for one in list_plugins() if one.kind == "indexes" and one.name == "exact"}
+    assert listed["resight.index.exact"].origin == "resight" and not listed["resight.index.exact"].problem
+    (other,) = [one for module, one in listed.items() if module != "resight.index.exact"]
+    assert "rename yours" in other.problem
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "kind", "problem"),
+    [
+        ("torn", RecipeError, "a-package 1.2 cannot be loaded"),
+        ("empty", RecipeError, "a-package 1.2 is not complete"),
+        ("lacking", MissingExtra, "a_package_that_nobody_has"),
+    ],
+)
+def test_an_installed_plug_in_that_does_not_work_is_named(name: str, kind: type[Exception], problem: str) -> None:
+    with pytest.raises(kind, match=problem):
+        plugins.find("resight.index", name)
+    (listed,) = [one for one in list_plugins() if (one.kind, one.name) == ("indexes", name)]
+    assert listed.problem and listed.origin == "a-package 1.2"
+
+
+def test_every_plug_in_of_ours_is_listed_with_what_it_is() -> None:
+    found = list_plugins()
+    assert {("backbones", "sift"), ("rerankers", "geometry"), ("losses", "arcface")} <= {
+        (p.kind, p.name) for p in found
+    }
+    assert not [one for one in found if one.origin == "resight" and (one.problem or not one.about)]
+
+
+def test_looking_up_our_own_reads_no_metadata_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(plugins, "_read_entry_points")
+    assert plugins.find("resight.index", "exact").__name__ == "resight.index.exact"
+    assert named_networks.find("sift") == "sift"

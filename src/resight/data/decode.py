@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,6 @@ SHORT_OF_MEMORY = "there is not enough memory to decode it"
 STRIP = 1_000_000  # pixels that are converted at once
 
 _warnings_lock = threading.Lock()
-Kind = TypeVar("Kind", bound=Image.Image)
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def convert_image(image: Image.Image, name: str, max_side: int | None = None) ->
     return _decode(image.copy(), name, max_side, image.format in TURNED_BY_PILLOW)
 
 
-def _check_pixels(image: Kind, name: str, most: int) -> Kind:
+def _check_pixels(image: Image.Image, name: str, most: int) -> Image.Image:
     width, height = image.size
     if not width * height:
         raise _refuse(name, "it has no pixels")
@@ -175,7 +174,7 @@ def _open(data: bytes, name: str, format: str) -> ImageFile.ImageFile:
     if not data:
         raise _refuse(name, "the file is empty")
     if not format:
-        raise refuse_format(name, formats.find_other(data[: formats.START]))
+        raise formats.refuse(name, formats.find_other(data[: formats.START]))
     decoder = _find_decoder(format, name)
     try:
         with _without_warnings():
@@ -186,18 +185,8 @@ def _open(data: bytes, name: str, format: str) -> ImageFile.ImageFile:
     except Exception as error:  # a malformed header makes Pillow's parsers raise errors of any class
         raise _refuse(name, "its header is truncated or damaged", error) from error
     if is_raw:
-        raise refuse_format(name, formats.RAW)
+        raise formats.refuse(name, formats.RAW)
     return image
-
-
-def refuse_format(name: str, other: formats.OtherFormat | None) -> ImageError:
-    """The error for a file of a format that is not decoded; `other` if it is known what else it is."""
-    return ImageError(
-        f"cannot read {name}: {formats.UNSUPPORTED}{f': {other.name}' if other else ''}",
-        expected=f"an image in one of the formats {', '.join(formats.DECODED)}",
-        actual=f"a file of the kind {other.name}" if other else "first bytes that belong to none of them",
-        fix=other.advice if other else "convert it to PNG, if an image viewer shows it",
-    )
 
 
 def _find_decoder(format: str, name: str) -> Callable[[io.BytesIO], ImageFile.ImageFile]:
@@ -395,8 +384,7 @@ def _stretch(grey: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
 def _without_warnings() -> Iterator[None]:
     """Silence Pillow's warnings about odd metadata and large images.
 
-    Python has one list of warning filters per process, so threads take turns here. For all formats but TIFF they only
-    parse a header inside, which is quick.
+    Python has one list of warning filters, so threads take turns; for all formats but TIFF they only parse a header.
     """
     with _warnings_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,6 +8,8 @@ make images of them.
 import re
 from dataclasses import dataclass
 
+from resight.errors import ImageError
+
 SUFFIXES = frozenset(
     (
         *(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"),
@@ -158,3 +160,13 @@ def _identify_brand(start: bytes) -> str:
     if brands[0] in AVIF_BRANDS or (brands[0] in HEIF_BRANDS[-2:] and any(brand in AVIF_BRANDS for brand in brands)):
         return "AVIF"
     return "HEIC" if brands[0] in HEIF_BRANDS else ""
+
+
+def refuse(name: str, other: OtherFormat | None) -> ImageError:
+    """The error for a file of a format that is not decoded; `other` if it is known what else it is."""
+    return ImageError(
+        f"cannot read {name}: {UNSUPPORTED}{f': {other.name}' if other else ''}",
+        expected=f"an image in one of the formats {', '.join(DECODED)}",
+        actual=f"a file of the kind {other.name}" if other else "first bytes that belong to none of them",
+        fix=other.advice if other else "convert it to PNG, if an image viewer shows it",
+    )

@@ -40,7 +40,7 @@ class SetSource:
 def parse_source(text: str) -> SetSource | None:
     """The data set that `text` names; None if it is a path."""
     found = NAME.match(text)
-    if found is None or found[1] not in plugins.names(PACKAGE) or os.path.lexists(text):
+    if found is None or os.path.lexists(text) or not plugins.exists(PACKAGE, found[1]):
         return None
     parts, root = _split(text)
     if root is None:

@@ -29,6 +29,7 @@ from resight.errors import MissingWeights, ResightError
 from resight.types import Choice, Descriptors, ImageRef, Picture, Skipped
 
 PACKAGES = {"timm": ("torch", "timm"), "transformers": ("torch", "transformers")}  # that a plug-in imports
+UNKNOWN = About("", 0, "", "", "")  # of an installed plug-in that says nothing about itself
 SIZE = 640, 480  # of the pictures that `measure` encodes
 
 
@@ -79,7 +80,7 @@ def _describe(choice: Choice, light: bool = False) -> Entry:
         if not (light and isinstance(found, Model) and _is_cached(resolved, found.gated)):
             module = plugins.find(BACKBONES, resolved.name)
             if isinstance(found, str):
-                entry = _describe_plugin(found, module.ABOUT)
+                entry = _describe_plugin(found, getattr(module, "ABOUT", UNKNOWN))
             if hasattr(module, "find_weights"):
                 module.find_weights(plugins.configure(module.Config, resolved.settings, entry.name))
     except ResightError as error:

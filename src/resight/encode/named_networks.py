@@ -54,11 +54,13 @@ def catalogue() -> Mapping[str, Model]:
 
 def find(name: str) -> str | Model:
     """A plug-in's own name, or the network of that name."""
-    if name in plugins.names(BACKBONES):
+    if name in plugins.own_names(BACKBONES):
         return name
-    if name not in catalogue():
-        raise _refuse(name)
-    return catalogue()[name]
+    if name in catalogue():
+        return catalogue()[name]
+    if plugins.exists(BACKBONES, name):
+        return name
+    raise _refuse(name)
 
 
 def resolve(choice: Choice) -> Choice:
@@ -92,5 +94,5 @@ def _refuse(name: str) -> RecipeError:
         f"there is no encoder called {name!r}",
         expected=f"one of {', '.join(plugins.names(BACKBONES))}, or a network that `resight encoders` lists",
         actual=repr(name),
-        fix=did_you_mean(name, known, "check the spelling in the recipe"),
+        fix=did_you_mean(name, known, "check the spelling in the recipe, or install the package that brings it"),
     )

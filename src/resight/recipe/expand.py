@@ -220,7 +220,7 @@ def expand_settings(option: Any, key: str) -> list[Any]:
 
 def _takes_list(package: str, plugin: str, setting: str) -> bool:
     """Whether a setting is a list itself; also true for an unknown one, which the building of the plug-in refuses."""
-    if plugin not in plugins.names(package):
+    if not plugins.exists(package, plugin):
         return True
     try:
         hint = typing.get_type_hints(plugins.find(package, plugin).Config).get(setting)

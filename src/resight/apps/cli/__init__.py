@@ -51,6 +51,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "restore": ("upkeep", "restore"),
     "upgrade": ("upkeep", "upgrade"),
     "encoders": ("info", "encoders"),
+    "plugins": ("info", "plugins"),
     "codebook": ("learn", "codebook"),
     "whiten": ("learn", "whiten"),
     "calibrate": ("learn", "calibrate"),

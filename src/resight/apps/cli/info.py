@@ -1,4 +1,4 @@
-"""`resight info` and `resight encoders`."""
+"""`resight info`, `resight encoders` and `resight plugins`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.cli.options import Json
+from resight.errors import InputError, did_you_mean
 from resight.files import remote
 
 if TYPE_CHECKING:
@@ -105,6 +106,35 @@ def encoders(
     for entry in found:
         if entry.parts:
             _print_parts(entry)
+    return None
+
+
+def plugins(
+    kinds: Annotated[list[str] | None, typer.Argument(help="Kinds to list, e.g. backbones; default: all.")] = None,
+    json: Json = False,
+) -> None:
+    """List all plug-ins, and which package brings each."""
+    from resight.plugin_catalogue import OURS, PACKAGES, list_plugins, name_kind
+
+    known = [name_kind(package) for package in PACKAGES]
+    unknown = next((kind for kind in kinds or () if kind not in known), None)
+    if unknown is not None:
+        raise InputError(
+            f"there are no plug-ins of the kind {unknown!r}",
+            expected=f"one of {', '.join(known)}",
+            actual=unknown,
+            fix=did_you_mean(unknown, known, "leave it out to list all"),
+        )
+    found = [plugin for plugin in list_plugins() if not kinds or plugin.kind in kinds]
+    if json:
+        return terminal.print_json(found)
+    rows = [[one.kind, one.name, one.origin, one.about] for one in found]
+    terminal.print_table("Plug-ins", ("kind", "name", "origin", "what it is"), rows)
+    for one in found:
+        if one.problem:
+            terminal.echo(f"  {one.name} ({one.origin}): {one.problem}")
+    if all(one.origin == OURS for one in found):
+        terminal.echo("  no installed package brings any; examples/plugin shows how to make one")
     return None
 
 

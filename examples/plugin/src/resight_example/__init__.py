@@ -1,0 +1,1 @@
+"""An encoder and a metric for resight."""
