@@ -26,7 +26,6 @@ from crater_parts.split import list_part
 from craters import ABSENT, PAIRS, fill
 
 from resight import recipe as recipes
-from resight.apps.match_page import render as render_page
 from resight.audit.match.find_matches import MatchReport, Settings, find_matches, list_truths
 from resight.audit.match.match_entries import list_match_entries
 from resight.audit.match.match_priors import Priors
@@ -37,6 +36,7 @@ from resight.data.maps.crater_catalogue import Crater
 from resight.evaluate.match_quality import Outcome, find_recall, measure_matches
 from resight.evaluate.statistics.reliability import expected_calibration_error
 from resight.search import calibration
+from resight.tasks.match_page import render as render_page
 from resight.types import ImageRef
 
 VIEW = 6.0

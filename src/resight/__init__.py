@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from resight.evaluate.comparison import compare
     from resight.evaluate.evaluate import evaluate
     from resight.recipe import load as load_recipe
+    from resight.tasks.audit import audit
+    from resight.tasks.dedup import dedup
+    from resight.tasks.locate import locate
+    from resight.tasks.lookalikes import lookalikes
+    from resight.tasks.match import match
+    from resight.tasks.plan import plan
+    from resight.tasks.train import train
     from resight.types import Box, Evidence, Hit, ImageRef, Match, Recipe
 
     __version__: str
@@ -40,10 +47,16 @@ _HOMES = {
     "Recipe": ("resight.types", "Recipe"),
     "ResightError": ("resight.errors", "ResightError"),
     "compare": ("resight.evaluate.comparison", "compare"),
+    "dedup": ("resight.tasks.dedup", "dedup"),
     "load_image": ("resight.data.image_inputs", "load_image"),
     "load_recipe": ("resight.recipe", "load"),
+    "locate": ("resight.tasks.locate", "locate"),
+    "lookalikes": ("resight.tasks.lookalikes", "lookalikes"),
+    "match": ("resight.tasks.match", "match"),
     "open": ("resight.collection", "open_collection"),
+    "plan": ("resight.tasks.plan", "plan"),
 }
+_PACKAGES = ("audit", "evaluate", "train")  # that can be called
 
 __all__ = [
     "AddReport",
@@ -56,17 +69,24 @@ __all__ = [
     "Match",
     "Recipe",
     "ResightError",
+    "audit",
     "compare",
+    "dedup",
     "evaluate",
     "load_image",
     "load_recipe",
+    "locate",
+    "lookalikes",
+    "match",
     "open",
+    "plan",
+    "train",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "evaluate":
-        return importlib.import_module("resight.evaluate")  # a package that can be called
+    if name in _PACKAGES:
+        return importlib.import_module(f"resight.{name}")
     if name == "__version__":
         from importlib import metadata  # takes longer to import than the package
 

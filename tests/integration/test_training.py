@@ -14,8 +14,8 @@ from support.scenes import draw_scene, look_at, write_jpeg
 from support.tiny_training import INPUT, QUICK, TinyNetwork, list_examples, write_classes
 
 import resight
-from resight.apps.cli.train import name_out
 from resight.errors import TrainingError
+from resight.tasks.train import name_out
 from resight.train import losses
 from resight.train.checkpoints import load_weights
 from resight.train.distributed import PATIENCE, Team, launch

@@ -21,11 +21,18 @@ NAMES = [
     "Match",
     "Recipe",
     "ResightError",
+    "audit",
     "compare",
+    "dedup",
     "evaluate",
     "load_image",
     "load_recipe",
+    "locate",
+    "lookalikes",
+    "match",
     "open",
+    "plan",
+    "train",
 ]
 HEAVY = {"cv2", "faiss", "fastapi", "lance", "lancedb", "onnxruntime", "pyarrow", "scipy", "torch"}
 

@@ -22,8 +22,9 @@ MACHINE = re.compile(r"(?<![\w.~)}>*-])/(?:work|root|home|Users|tmp|opt|mnt|priv
 # The same plug-in or command seen from parallel folders; `shortlist` is also the name of a curve that users type, and
 # the modules of reproduce/kinds are the kinds that tables name. A worker is a process that works for another.
 PARALLEL = {
-    "audit.py": ["apps/cli", "reproduce/kinds"],
+    "audit.py": ["apps/cli", "reproduce/kinds", "tasks"],
     "cider.py": ["encode/backbones", "encode/descriptors/regions"],
+    **{f"{task}.py": ["apps/cli", "tasks"] for task in ("dedup", "locate", "lookalikes", "match", "plan", "train")},
     "distances.py": ["evaluate", "reproduce/kinds"],
     "search.py": ["apps/cli", "apps/service/routes", "apps/service"],
     "shortlist.py": ["evaluate/curves", "search"],

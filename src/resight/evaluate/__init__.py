@@ -10,24 +10,9 @@ The package is also the function `resight.evaluate(recipes, data, ...)`: calling
     judge(ranked_ids, judgement, ["ap", "recall@1"])
 """
 
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
+from resight.callable_package import make_callable
 from resight.evaluate.judge_query import judge, judge_all
-
-if TYPE_CHECKING:
-    from resight.evaluate.evaluation import Evaluation
 
 __all__ = ["judge", "judge_all"]
 
-
-class _CallableModule(ModuleType):
-    def __call__(self, *args: Any, **options: Any) -> "Evaluation":
-        """See resight.evaluate.evaluate.evaluate."""
-        from resight.evaluate.evaluate import evaluate
-
-        return evaluate(*args, **options)
-
-
-sys.modules[__name__].__class__ = _CallableModule
+make_callable(__name__, "resight.evaluate.evaluate")

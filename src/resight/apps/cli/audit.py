@@ -58,32 +58,29 @@ def audit(
         return _apply_published(published, sources, out, json)
     if len(sources) != 2:
         raise InputError("an audit compares two sets", expected="TRAIN and EVAL", actual=f"{len(sources)} sources")
-    from resight.audit.leaks.find_leaks import Rules, read_votes
-    from resight.audit.leaks.find_leaks import audit as run
-    from resight.audit.leaks.leak_report import describe_audit, summarise, write_audit
-    from resight.audit.leaks.sources import is_collection, open_source
-    from resight.collection import open_collection
+    import resight
 
     for source in sources:
         check_source(source)
-    rules = Rules(k, least, _read_texts(texts), every_class, class_attribute, name_attribute)
-    given = read_votes(votes) if votes else []
-    features = open_cache(cache, cache_size)
-    known = [open_collection(path, must_exist=True).metadata.recipe for path in sources if is_collection(path)]
-    recipe = encoder or (known[0] if known else None)
-    with terminal.progress("indexing TRAIN") as bar:
-        train, skipped = open_source(sources[0], out / "train.resight", recipe, cache=features, progress=bar)
-    with terminal.progress("indexing EVAL") as bar:
-        evaluation, others = open_source(
-            sources[1], out / "eval.resight", recipe, queries=True, cache=features, progress=bar
-        )
-    with terminal.progress("auditing") as bar:
-        found = run(train, evaluation, out, rules, given, bar)
-    write_audit(found, out, train, rules)
+    found = resight.audit(
+        sources[0],
+        sources[1],
+        out,
+        k=k,
+        least=least,
+        texts=texts or (),
+        votes=votes or (),
+        every_class=every_class,
+        class_attribute=class_attribute,
+        name_attribute=name_attribute,
+        recipe=encoder,
+        cache=open_cache(cache, cache_size),
+        progress=terminal.progress,
+    )
     if json:
-        return terminal.print_json({"folder": out, "skipped": [*skipped, *others], **summarise(found)})
-    terminal.print_skipped([*skipped, *others])
-    terminal.echo(describe_audit(found))
+        return terminal.print_json({"folder": out, "skipped": found.skipped, **found.to_dict()})
+    terminal.print_skipped(found.skipped)
+    terminal.echo(found.describe())
     terminal.echo(f"wrote {out}; to look at the pairs: resight review {out}")
     return None
 
@@ -191,12 +188,6 @@ def _calibrate(review: "Review", correction: "Correction") -> None:
         )
     require_both_verdicts(correction)
     open_collection(review.b, must_exist=True).calibrate(correct_calibration(found_with, correction))
-
-
-def _read_texts(path: Path | None) -> tuple[str, ...]:
-    from resight.data.truth_tables import read_lines
-
-    return tuple(text for _, text in read_lines(path, "one text per line")) if path else ()
 
 
 def _format_kappa(kappa: float | None) -> str:

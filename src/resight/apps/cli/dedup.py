@@ -1,23 +1,18 @@
 """`resight dedup`: duplicates within one collection or between two."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from resight.apps import terminal
 from resight.apps.cli.options import Json
-from resight.errors import InputError
 
 if TYPE_CHECKING:
     from resight.audit.circles.find_circles import CircleReport
-    from resight.audit.dedup.find_duplicates import Report, Settings
-    from resight.collection import Collection
+    from resight.audit.dedup.find_duplicates import Report
 
-KINDS, IMAGE, ALIGNMENT = "copy,near_copy,same", "image", "alignment"
-WAYS = ("auto", "position", ALIGNMENT, IMAGE)
+KINDS = "copy,near_copy,same"
 KEEP_RULE = "keep: most pixels, then largest file, then oldest, then first id"
 
 
@@ -63,140 +58,37 @@ def dedup(
     entries whose circles coincide. Removes nothing. To continue a stopped run, run it again with the
     same --out.
     """
-    from resight.audit.dedup.find_duplicates import Settings, find_duplicates
-    from resight.audit.dedup.pairs import parse_kinds, write_pairs
-    from resight.audit.review.recalibration import CORRECTION, load_correction
-    from resight.collection import open_collection
+    import resight
 
-    if review:
-        _check_review(review)
-    correction = load_correction(review / CORRECTION) if review else None
-    settings = Settings(parse_kinds(kinds), least, false_alarms, correct=correction.correct if correction else None)
-    if out.is_dir():
-        raise InputError(f"{out} is a folder", expected="the name of a file", fix="e.g. --out pairs.csv")
-    one = open_collection(collection, must_exist=True)
-    two = open_collection(against, must_exist=True) if against else None
-    way = _choose_way(by, one, two, kinds, merged)
-    work = out.with_name(f"{out.name}.work")
-    circles = None
-    with terminal.progress("comparing") as bar:
-        if way == IMAGE:
-            report = find_duplicates(one, two, settings, work=work, progress=_show_stages(bar))
-            write_pairs(report.pairs, out)
-        else:
-            circles = _compare_circles(way, one, two, settings, work, _show_stages(bar))
-            report = circles.report
-    if circles:
-        from resight.audit.circles.circle_tables import write_circle_pairs
-
-        write_circle_pairs(circles, out)
-    rows = _merge(circles, one, two, merged) if circles and merged else None
-    if html:
-        from resight.audit.dedup.duplicates_page import render
-
-        terminal.write_text(html, render(report, one, two or one))
-    if review:
-        from resight.audit.review.review import Review
-
-        title = f"Duplicates in {collection.name}" + (f" and {against.name}" if against else "")
-        Review.create(review, title, one.path, (two or one).path, [pair.uncorrected for pair in report.pairs])
-    shutil.rmtree(work, ignore_errors=True)
+    found = resight.dedup(
+        collection,
+        against,
+        kinds=kinds,
+        by=cast(Any, by),
+        least=least,
+        false_alarms=false_alarms,
+        out=out,
+        merged=merged,
+        html=html,
+        review=review,
+        progress=terminal.progress,
+    )
+    report = found.report
     if json:
-        summary = {"collection": collection, "out": out, "by": way, **summarise(report)}
-        summary |= {"merged": merged, "rows": rows} if merged else {}
-        return terminal.print_json({**summary, "correction": correction, "skipped": report.skipped})
+        summary = {"collection": collection, "out": out, "by": found.by, **summarise(report)}
+        summary |= {"merged": merged, "rows": found.merged} if merged else {}
+        return terminal.print_json({**summary, "correction": found.correction, "skipped": report.skipped})
     terminal.print_skipped(report.skipped)
-    if circles:
-        print_circles(out, circles)
+    if found.circles:
+        print_circles(out, found.circles)
     else:
         print_summary(out, report)
     if merged:
-        terminal.echo(f"{merged}: {rows:,} craters, of {report.images:,} entries")
-    if review and correction:
-        terminal.echo(f"probabilities corrected by votes on {correction.pairs:,} pairs ({review / CORRECTION})")
+        terminal.echo(f"{merged}: {found.merged:,} craters, of {report.images:,} entries")
+    if review and found.correction:
+        file = review / "correction.json"
+        terminal.echo(f"probabilities corrected by votes on {found.correction.pairs:,} pairs ({file})")
     return None
-
-
-def _check_review(folder: Path) -> None:
-    """Refuses, before the work, a folder that holds the review of an audit."""
-    from resight.audit.review.review import CALIBRATION, has_settings, read_settings
-
-    if has_settings(folder):
-        read_settings(folder)
-    if (folder / CALIBRATION).exists():
-        raise InputError(
-            f"{folder} is the review of an audit",
-            expected="a new folder, or one that `resight dedup --review` made",
-            actual=f"a folder with {CALIBRATION}",
-            fix="choose another folder",
-        )
-
-
-def _choose_way(by: str, one: "Collection", two: "Collection | None", kinds: str, merged: Path | None) -> str:
-    """`auto` is the position if every image is a crop of a crater, and else the image."""
-    from resight.audit.crater_entries import is_of_craters
-
-    if by not in WAYS:
-        raise InputError(
-            "no such way to compare", expected=", ".join(WAYS), actual=by, fix="e.g. --by position, or leave it out"
-        )
-    placed = all(is_of_craters(some.records()) for some in (one, two) if some is not None)
-    if by == "auto":
-        by = "position" if placed else IMAGE
-    if merged and (by == IMAGE or not placed):
-        raise InputError(
-            "only a catalogue of craters can be merged",
-            expected="crops of craters, with crater_lat, crater_lon and diameter_km on every image",
-            actual="a comparison of images" if placed else "images without them",
-            fix="leave out --merged, or index the crops with `resight craters`",
-        )
-    if by != IMAGE and kinds != KINDS:
-        raise InputError(
-            "circles of craters have no kinds",
-            expected="pairs whose circles coincide",
-            actual=f"--kinds {kinds}",
-            fix="leave out --kinds, or compare the pictures with --by image",
-        )
-    return by
-
-
-def _compare_circles(
-    way: str,
-    one: "Collection",
-    two: "Collection | None",
-    settings: "Settings",
-    work: Path,
-    progress: Callable[[str, int, int], None],
-) -> "CircleReport":
-    from resight.audit.circles.find_circles import find_circles
-
-    work.mkdir(parents=True, exist_ok=True)
-    return find_circles(
-        one, two, settings, by="alignment" if way == ALIGNMENT else "position", work=work, progress=progress
-    )
-
-
-def _merge(circles: "CircleReport", one: "Collection", two: "Collection | None", merged: Path) -> int:
-    from resight.audit.circles.circle_tables import write_merged
-    from resight.audit.crater_entries import list_entries
-
-    entries = circles.entries or [
-        entry for some in (one, two) if some is not None for entry in list_entries(some.records())
-    ]
-    return write_merged(circles, entries, merged)
-
-
-def _show_stages(bar: terminal.Bar) -> Callable[[str, int, int], None]:
-    """The progress of consecutive stages in one bar."""
-    shown = [""]
-
-    def show(stage: str, done: int, total: int) -> None:
-        if stage != shown[0]:
-            shown[0] = stage
-            bar.restart(stage)
-        bar(done, total)
-
-    return show
 
 
 def summarise(report: "Report") -> dict[str, object]:

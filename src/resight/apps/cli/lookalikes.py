@@ -40,16 +40,18 @@ def lookalikes(
     Lists the nearest images that do not show the very same object. Craters are compared by form, whatever
     their tint and orientation, without those on the same ground.
     """
-    from resight.audit.likeness.find_lookalikes import find_lookalikes
-    from resight.collection import open_collection
+    import resight
 
-    opened = open_collection(collection, must_exist=True)
-    with terminal.progress("comparing") as bar:
-        result = find_lookalikes(opened, image, k, by=by.value, where=where or (), diversity=diversity, progress=bar)
-    if html:
-        from resight.audit.likeness.lookalikes_page import render
-
-        terminal.write_text(html, render(result, opened))
+    result = resight.lookalikes(
+        collection,
+        image,
+        k,
+        by=by.value,
+        where=where or (),
+        diversity=diversity,
+        html=html,
+        progress=terminal.progress,
+    )
     if json:
         return terminal.print_json(
             {

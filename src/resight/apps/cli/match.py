@@ -1,7 +1,5 @@
 """`resight match`: the same objects in two collections."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +7,9 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.cli.options import Json
-from resight.errors import InputError
 
 if TYPE_CHECKING:
-    from resight.audit.match.find_matches import MatchReport
-    from resight.evaluate.match_quality import Outcome, Quality
+    from resight.evaluate.match_quality import Quality
 
 
 def match(
@@ -55,56 +51,39 @@ def match(
     Lists the best match in B of each image of A, and the images without one. To continue a stopped
     run, run it again with the same --out.
     """
-    from resight.audit.match.find_matches import Settings, find_matches, parse_by
-    from resight.audit.match.match_priors import Priors, parse_distance
-    from resight.audit.match.match_table import write_matches
-    from resight.collection import open_collection
+    import resight
 
-    if out.is_dir():
-        raise InputError(f"{out} is a folder", expected="the name of a file", fix="e.g. --out matches.csv")
-    priors = Priors(parse_distance(within) if within else None, diameter_ratio)
-    settings = Settings(one_to_one, mutual, least, candidates, priors, parse_by(by))
-    one, two = open_collection(a, must_exist=True), open_collection(b, must_exist=True)
-    work = out.with_name(f"{out.name}.work")
-    work.mkdir(parents=True, exist_ok=True)
-    with terminal.progress("matching") as bar:
-        report = find_matches(one, two, settings, work=work, progress=_show_stages(bar))
-    outcomes, quality = _measure(report) if truth else ([], None)
-    write_matches(report.matches, out)
-    if html:
-        from resight.apps.match_page import render
-
-        terminal.write_text(html, render(report, one, two, outcomes, quality))
-    if review:
-        from resight.audit.review.review import Review
-
-        Review.create(review, f"{a.name} in {b.name}", one.path, two.path, report.doubtful)
-    shutil.rmtree(work, ignore_errors=True)
-    alone = [one.a for one in report.matches if not one.b]
+    found = resight.match(
+        a,
+        b,
+        one_to_one=one_to_one,
+        mutual=mutual,
+        within=within,
+        diameter_ratio=diameter_ratio,
+        least=least,
+        candidates=candidates,
+        by=by,
+        truth=truth,
+        out=out,
+        html=html,
+        review=review,
+        progress=terminal.progress,
+    )
+    report, alone = found.report, found.unmatched
     if json:
-        summary = {"matched": len(report.matches) - len(alone), "unmatched": alone, "skipped": report.skipped}
-        measured = {"quality": quality} if quality else {}
+        summary = {"matched": len(found), "unmatched": alone, "skipped": report.skipped}
+        measured = {"quality": found.quality} if found.quality else {}
         return terminal.print_json({"a": a, "b": b, **summary, "out": out, **measured})
     terminal.print_skipped(report.skipped)
     what = "craters" if report.craters else "images"
-    terminal.echo(
-        f"{out}: {len(report.matches) - len(alone):,} of {len(report.matches):,} {what} of {a} have a match in {b}"
-    )
-    if quality:
-        print_quality(quality)
+    terminal.echo(f"{out}: {len(found):,} of {len(report.matches):,} {what} of {a} have a match in {b}")
+    if found.quality:
+        print_quality(found.quality)
     for name in alone[: terminal.SHOWN]:
         terminal.echo(f"no match: {terminal.clean(name)}")
     if len(alone) > terminal.SHOWN:
         terminal.echo(f"… and {len(alone) - terminal.SHOWN:,} more; {out} lists them with an empty b")
     return None
-
-
-def _measure(report: "MatchReport") -> "tuple[list[Outcome], Quality]":
-    from resight.audit.match.find_matches import list_truths
-    from resight.evaluate.match_quality import Outcome, measure_matches
-
-    outcomes = [Outcome(*one) for one in list_truths(report)]
-    return outcomes, measure_matches(outcomes, report.settings.least)
 
 
 def print_quality(quality: "Quality") -> None:
@@ -124,16 +103,3 @@ def print_quality(quality: "Quality") -> None:
 
 def format_span(value: float, interval: tuple[float, float]) -> str:
     return f"{value:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"
-
-
-def _show_stages(bar: terminal.Bar) -> Callable[[str, int, int], None]:
-    """The progress of both directions in one bar."""
-    shown = [""]
-
-    def show(stage: str, done: int, total: int) -> None:
-        if stage != shown[0]:
-            shown[0] = stage
-            bar.restart(stage)
-        bar(done, total)
-
-    return show

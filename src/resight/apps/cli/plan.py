@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import GIGABYTE, Json, Set
+from resight.apps.cli.options import Json, Set
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,15 +35,24 @@ def plan(
 
     Probes a few images here, and also plans the machines of a cluster. Writes nothing.
     """
+    import resight
     from resight import recipe as recipes
     from resight.collection import DEFAULT
-    from resight.collection.plan.cluster import Node, Target, plan_cluster
-    from resight.collection.plan.probe import estimate
 
-    count = None if images is None else parse_count(images)
-    found = estimate(recipes.load(recipe or encoder or DEFAULT, settings or ()), path, count)
-    node = Node(node_cores, node_memory * GIGABYTE, node_disk * GIGABYTE, price)
-    cluster = plan_cluster(found.rates, node, Target(found.images, replication, deadline, latency, shards))
+    planned = resight.plan(
+        path,
+        images=None if images is None else parse_count(images),
+        recipe=recipes.load(recipe or encoder or DEFAULT, settings or ()),
+        node_cores=node_cores,
+        node_memory=node_memory,
+        node_disk=node_disk,
+        price=price,
+        replication=replication,
+        deadline=deadline,
+        latency=latency,
+        shards=shards,
+    )
+    found, cluster = planned.here, planned.cluster
     if json:
         return terminal.print_json(
             {**terminal.plain(found), "cluster": {figure.name: terminal.plain(figure) for figure in cluster}}

@@ -1,6 +1,7 @@
 """`resight train`: a network by a recipe, or a light head for your own folder of photos."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,14 +10,10 @@ import typer
 from resight.apps import terminal
 from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
 from resight.errors import InputError
-from resight.files.documents import load_json
 from resight.files.inside import resolve_inside
-from resight.files.remote import is_remote
 
 if TYPE_CHECKING:
-    from resight.train.distributed import Team
-    from resight.train.train_head import Report
-    from resight.types import Recipe
+    from resight.tasks.train import Training
 
 ENCODER, MINUTES = "tokens", 15.0  # defaults with --folder
 
@@ -64,45 +61,47 @@ def train(
 
     A recipe defines the network; --folder trains a head that improves an encoder on your own objects.
     """
+    import resight
+    from resight.recipe import label, load, load_all
+    from resight.tasks.train import refuse_options
+
     if (recipe is None) == (folder is None):
         raise _refuse_unclear(f"recipe {recipe}, folder {folder}")
     if folder is not None:
-        _refuse_options(
+        refuse_options(
             "--folder", {"--data": data, "--resume": resume, "--audit": audit, "--processes": processes}, "a recipe"
         )
-        target = out or name_out(folder)
-        chosen, time = encoder or ENCODER, minutes or MINUTES
-        return _train_head(folder, pairs, target, chosen, time, settings or [], cache, cache_size, json)
-    _refuse_options(
+        trained = resight.train(
+            load(encoder or ENCODER, settings or ()),
+            folder=folder,
+            pairs=pairs,
+            out=out,
+            minutes=minutes or MINUTES,
+            cache=open_cache(cache, cache_size),
+            progress=terminal.progress,
+        )
+        return terminal.print_json(trained.head) if json else _print_head(trained)
+    refuse_options(
         "a recipe", {"--pairs": pairs, "--encoder": encoder, "--minutes": minutes, "--cache": cache}, "--folder"
     )
     if data is None or out is None:
         raise _refuse_unclear(f"recipe {recipe}, data {data}, out {out}")
-    from resight.recipe import label, load_all
-
-    overrides = [*(settings or []), *([f"train.audit={str(audit)!r}"] if audit else [])]
-    recipes = load_all(str(recipe), overrides)
+    recipes = load_all(str(recipe), settings or ())
     reports = {}
     for one in recipes:
         name = re.sub(r"[^\w.=-]+", "_", label(one))
         target = out if len(recipes) == 1 else resolve_inside(out, name, what="a recipe")
-        report = _train_network(one, data, target, resume, processes or 1)
-        if report is None:
-            continue
+        report = resight.train(
+            one, data, target, resume=resume, audit=audit, processes=processes or 1, progress=terminal.progress
+        ).report
+        if not report:
+            continue  # a helping process of torchrun
         reports[label(one)] = report
         if not json:
             _print_trained(one.name, report)
     if json and reports:
         terminal.print_json(next(iter(reports.values())) if len(recipes) == 1 else reports)
     return None
-
-
-def name_out(folder: Path) -> Path:
-    """The default folder of a head: beside the photos, or in the current folder if the photos are remote."""
-    if is_remote(folder):
-        return Path(f"{folder.name}.trained")
-    named = folder if folder.name not in ("", "..") else folder.resolve()
-    return named.with_name(f"{named.name}.trained")
 
 
 def _refuse_unclear(given: str) -> InputError:
@@ -114,55 +113,7 @@ def _refuse_unclear(given: str) -> InputError:
     )
 
 
-def _refuse_options(mode: str, options: dict[str, object], other: str) -> None:
-    """Refuses options of the other mode, which would have no effect."""
-    given = [name for name, value in options.items() if value]
-    if given:
-        raise InputError(
-            f"{' and '.join(given)} cannot be given with {mode}",
-            expected=f"options of {mode}",
-            actual=f"{', '.join(given)}, which belong to {other}",
-            fix="leave them out" if len(given) > 1 else "leave it out",
-        )
-
-
-def _train_network(recipe: "Recipe", data: Path, out: Path, resume: bool, processes: int) -> dict[str, Any] | None:
-    """The training report as JSON; None in the helping processes of torchrun."""
-
-    from resight.train.distributed import join, launch
-    from resight.train.train_config import REPORT
-
-    if processes > 1:
-        launch(processes, share_work, (recipe, data, out, resume))
-    else:
-        with join() as team:
-            share_work(team, recipe, data, out, resume)
-            if not team.leads:
-                return None
-    report: dict[str, Any] = load_json((out / REPORT).read_text(encoding="utf-8"))
-    return report
-
-
-def share_work(team: "Team", recipe: "Recipe", data: Path, out: Path, resume: bool) -> None:
-    """The work of one process; the leading process shows the progress."""
-    from resight.evaluate import judge
-    from resight.train.loop import StepReport
-    from resight.train.train_network import train_recipe
-
-    if not team.leads:
-        train_recipe(recipe, data, out, judge, resume=resume, team=team)
-        return
-    with terminal.progress("reading sizes") as bar:
-
-        def show(stage: str, report: StepReport) -> None:
-            found = f", validation {report.validation:.3f}" if report.validation is not None else ""
-            bar.rename(f"{stage}: epoch {report.epoch + 1}, loss {report.loss:.3f}, rate {report.rate:.2g}{found}")
-            bar(report.step, report.steps)
-
-        train_recipe(recipe, data, out, judge, resume=resume, team=team, on_step=show, listing=bar)
-
-
-def _print_trained(name: str, report: dict[str, Any]) -> None:
+def _print_trained(name: str, report: Mapping[str, Any]) -> None:
     terminal.echo(
         f"{name}: {report['images']:,} images of {report['classes']:,} classes; validated on "
         f"{report['held_out_images']:,} of {report['held_out_classes']:,} others"
@@ -184,48 +135,10 @@ def _print_trained(name: str, report: dict[str, Any]) -> None:
     terminal.echo(f"use it with: resight index … --recipe {report['recipe']}")
 
 
-def _train_head(
-    folder: Path,
-    pairs: Path | None,
-    out: Path,
-    encoder: str,
-    minutes: float,
-    overrides: list[str],
-    cache: Path | None,
-    cache_size: float,
-    json: bool,
-) -> None:
-    from resight.evaluate import judge
-    from resight.evaluate.statistics.tests import paired_interval, randomisation_test
-    from resight.recipe import load
-    from resight.train.fit_head import Settings
-    from resight.train.train_head import train_head
-
-    features = open_cache(cache, cache_size)
-    with terminal.progress("encoding") as bar:
-        report = train_head(
-            folder,
-            out,
-            load(encoder, overrides),
-            judge=judge,
-            interval=paired_interval,
-            chance=randomisation_test,
-            pairs=pairs,
-            settings=Settings(minutes=minutes),
-            cache=features,
-            progress=bar,
-            on_check=lambda head, check: bar.rename(
-                f"{head.name}: step {check.step}, loss {check.loss:.3f}, AP {check.score:.3f}"
-            ),
-        )
-    if json:
-        return terminal.print_json(report)
+def _print_head(trained: "Training") -> None:
+    report = trained.head
+    assert report is not None
     terminal.print_skipped(report.skipped)
-    _print_head(report)
-    return None
-
-
-def _print_head(report: "Report") -> None:
     train, choose, measure = report.things
     terminal.echo(
         f"{train:,} objects to train on, {choose:,} to validate, {measure:,} to test; {report.images:,} images"

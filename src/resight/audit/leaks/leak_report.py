@@ -69,6 +69,13 @@ def summarise(audit: Audit) -> dict[str, object]:
     }
 
 
+def list_evidence(audit: Audit) -> dict[str, list[object]]:
+    """The columns of evidence.csv."""
+    rows = list(_list_evidence(audit))
+    columns: dict[str, list[object]] = {name: [row[n] for row in rows] for n, name in enumerate(EVIDENCE)}
+    return columns | {"probability": [leak.pair.probability for leak in audit.overlap.leaks]}
+
+
 def describe_audit(audit: Audit) -> str:
     """Markdown."""
     sets = [_show_set(row) for row in audit.sets]

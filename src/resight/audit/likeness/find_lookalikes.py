@@ -13,10 +13,10 @@ search, and those that share ground with them.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from resight.audit.likeness import by_vectors, crater_form
 from resight.audit.likeness.form_cache import Progress, read_crop, read_forms
@@ -25,6 +25,7 @@ from resight.collection.encode import read_query
 from resight.collection.view import View
 from resight.data.maps.crater_view import CraterView, read_crater_view
 from resight.errors import InputError
+from resight.frames import make_frame
 from resight.search.filters import Filter, parse
 from resight.search.request import SearchRequest
 from resight.store import ImageRecord
@@ -38,26 +39,63 @@ Crops = list[tuple[ImageRecord, CraterView]]
 
 @dataclass(frozen=True)
 class Lookalike:
+    """A similar object.
+
+    Attributes:
+        id: The image's name in the collection.
+        path: Its file.
+        similarity: Higher is more similar.
+        probability: That it is the same object after all; by vectors only.
+        crater: Position and size, of crops of craters.
+    """
+
     id: str
     path: Path
     similarity: float
-    probability: float | None = None  # that it is the same instance after all; by vectors only
+    probability: float | None = None
     crater: CraterView | None = None
 
 
 @dataclass(frozen=True)
 class Lookalikes:
-    """`picture` is the query; `crater` is None where its position is unknown; `view` is the side of its crop."""
+    """Similar but different objects; `resight.lookalikes` returns it. `len()` counts them.
+
+    Attributes:
+        by: How they were compared: form or vectors.
+        picture: The query.
+        found: The answers, most similar first.
+        compared: Number of images.
+        crater: Position and size of the query; None if unknown.
+        view: Side of the query's crop in diameters; 0: no crater's crop.
+        assumed: Whether `view` is the most common one of the collection.
+        left_out: Images of the same crater, or that share ground with it.
+        skipped: Images that could not be read.
+    """
 
     by: Literal["form", "vectors"]
     picture: Picture
     found: tuple[Lookalike, ...]
-    compared: int  # images
+    compared: int
     crater: CraterView | None = None
-    view: float = 0.0  # in diameters; 0: no crater's crop
-    assumed: bool = False  # the view is the most common one of the collection
-    left_out: int = 0  # images of the same crater, or that share ground with it
+    view: float = 0.0
+    assumed: bool = False
+    left_out: int = 0
     skipped: tuple[Skipped, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Lookalike]:
+        return iter(self.found)
+
+    def to_frame(self) -> Any:
+        """Convert to a data frame of pandas, or of polars if only that is installed.
+
+        Returns:
+            One row per answer: id, path, similarity and probability.
+        """
+        names = ("id", "path", "similarity", "probability")
+        return make_frame({name: [getattr(one, name) for one in self.found] for name in names})
 
 
 def find_lookalikes(

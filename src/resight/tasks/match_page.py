@@ -29,7 +29,7 @@ def render(
 ) -> str:
     pairs = sorted((one for one in report.best if one.b), key=lambda one: abs(one.probability - 0.5))
     return render_cards(
-        (resources.files("resight.apps") / "match_page.html").read_text(encoding="utf-8"),
+        (resources.files(__package__) / "match_page.html").read_text(encoding="utf-8"),
         title=f"{a.path.name} in {b.path.name}",
         report=report,
         listed=sum(bool(one.b) for one in report.matches),

@@ -1,0 +1,35 @@
+"""What the commands do, as functions: `resight.dedup(...)`, `match`, `lookalikes`, `audit`, `train`, `locate`, `plan`.
+
+One module per function, named like its command, which reads the options, calls it and prints what it returns. A
+collection may be given as a `Collection` or as its path.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from resight.collection import Collection
+
+
+def open_existing(collection: "Collection | str | Path") -> "Collection":
+    """The collection itself, or the one at this path."""
+    from resight.collection import Collection, open_collection
+
+    return collection if isinstance(collection, Collection) else open_collection(collection, must_exist=True)
+
+
+@contextmanager
+def keep_work(out: Path | None) -> Iterator[Path]:
+    """A folder for logs by which a stopped run continues; an error leaves it beside `out`, if that is given."""
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="resight-") as scratch:
+            yield Path(scratch)
+        return
+    work = out.with_name(f"{out.name}.work")
+    work.mkdir(parents=True, exist_ok=True)
+    yield work
+    shutil.rmtree(work, ignore_errors=True)
