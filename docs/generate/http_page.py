@@ -1,5 +1,6 @@
 """The page of the HTTP API: every address, its parameters and answers, from the service's own OpenAPI description."""
 
+import json
 from typing import Any
 
 from resight.apps.service.app import create_app
@@ -55,7 +56,18 @@ def _describe(method: str, path: str, operation: dict[str, Any]) -> str:
         if status.startswith("2"):
             kinds = [f"`{kind}`{_answer_type(content)}" for kind, content in answer.get("content", {}).items()]
             parts.append(f"Answer {status}: {'; '.join(kinds) or answer['description']}.\n")
+            parts += [
+                _show_example(content["example"]) for content in answer["content"].values() if "example" in content
+            ]
     return "\n".join(parts)
+
+
+def _show_example(example: Any) -> str:
+    """Folded, below the operation."""
+    is_text = isinstance(example, str)
+    lines = (example if is_text else json.dumps(example, indent=2, ensure_ascii=False)).splitlines()
+    block = [f"```{'text' if is_text else 'json'}", *lines, "```"]
+    return "\n".join(['??? example "Example"', "", *(f"    {line}".rstrip() for line in block), ""])
 
 
 def _describe_shape(name: str, schema: dict[str, Any]) -> str:

@@ -158,6 +158,15 @@ def test_a_shipped_recipe_names_plug_ins_and_settings_that_exist(name: str) -> N
         assert chosen.store.name in plugins.names("resight.store")
 
 
+def test_every_data_file_comes_with_the_wheel() -> None:
+    package = ROOT / "src" / "resight"
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    included = {path for glob in tools["package-data"]["resight"] for path in package.glob(glob)}
+    others = [path for path in list_files() if path.is_relative_to(package) and path.suffix not in (".py", ".c", ".h")]
+    assert len(others) > 100
+    assert not [path.relative_to(ROOT).as_posix() for path in others if path not in included]
+
+
 def test_the_changelog_has_an_entry_for_this_version() -> None:
     assert re.search(
         rf"^## \[?{re.escape(version())}\b", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE

@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from resight.apps.service import error_responses
+from resight.apps.service import error_responses, openapi
 from resight.apps.service.auth import AuthMiddleware
 from resight.apps.service.body_limit import BodyLimit, FormLimit
 from resight.apps.service.request_logging import RequestLogging
@@ -59,6 +59,8 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         lifespan=lifespan,
         dependencies=[Depends(error_responses.reject_unknown_parameters)],
         responses=error_responses.DOCUMENTED,
+        generate_unique_id_function=openapi.name_operation,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
     )
     app.state.service = service
     error_responses.install_error_handlers(app)
@@ -79,5 +81,6 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         )
     if settings.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
-    app.openapi()  # built now: requests are validated against it
+    # Built now: requests are validated against it.
+    app.openapi_schema = openapi.complete(app.openapi(), needs_key=bool(settings.keys))
     return app

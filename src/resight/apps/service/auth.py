@@ -27,8 +27,8 @@ from resight.apps.service.rate_limit import KeyGuard, RateLimit
 from resight.apps.service.settings import LOOPBACK, ServiceSettings
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN = frozenset({"/", "/favicon.ico", "/api/health", "/api/session", "/api/openapi.json"})  # without a key
-OPEN_BELOW = "/assets/"
+OPEN = frozenset({"/", "/docs", "/favicon.ico", "/api/health", "/api/session", "/api/openapi.json"})  # without a key
+OPEN_BELOW = ("/assets/", "/docs/")
 COOKIE = "resight_session"
 LIFETIME = 12 * 3600  # seconds
 HEALTH = "/api/health"

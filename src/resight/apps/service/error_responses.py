@@ -70,6 +70,7 @@ ERRORS = {
     422: "a field is unknown, missing or malformed",
     429: "too many requests; see Retry-After",
     503: "temporarily unavailable; see Retry-After",
+    507: "the disk of the service is full or not writable",
 }
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
     status: {"model": Error, "description": meaning} for status, meaning in ERRORS.items()

@@ -150,7 +150,11 @@ def _make_job_routes(service: Service) -> APIRouter:
 
     @routes.get("/{job}/events", response_class=StreamingResponse, responses=STREAM)
     async def follow_job(job: JobId, request: Request) -> StreamingResponse:
-        """`progress` with the job after each change; `done` with the job at the end."""
+        """Progress as server-sent events: `progress` at once and after each change, `done` at the end.
+
+        The data of both is the job. Without news, a comment follows every ten seconds. The stream also ends when the
+        service stops: open it again then. A process has 64 streams; further ones get 429, and can poll the job.
+        """
         intake, found = await anyio.to_thread.run_sync(_find_job, service, job)
         streams.check_limit()
 

@@ -1,4 +1,7 @@
-"""The web page: / and /assets/…. The service reads its files once, at the start; no request path reaches the disk."""
+"""The web page: / and /assets/…; and /docs, where Swagger UI shows the API, from files that come with the package.
+
+The service reads all files once, at the start; no request path reaches the disk.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +36,7 @@ class Asset:
 def router(_: Service) -> APIRouter:
     routes = APIRouter(include_in_schema=False)
     assets = dict(read_assets(resources.files("resight.apps") / "web"))
+    docs = dict(read_assets(resources.files("resight.apps") / "api_docs"))
 
     @routes.get("/")
     async def read_page(request: Request) -> Response:
@@ -45,6 +49,14 @@ def router(_: Service) -> APIRouter:
     @routes.get("/assets/{name:path}")
     async def read_asset(name: str, request: Request) -> Response:
         return _answer(assets.get(name), request)
+
+    @routes.get("/docs")
+    async def read_docs(request: Request) -> Response:
+        return _answer(docs.get("index.html"), request)
+
+    @routes.get("/docs/{name}")
+    async def read_docs_file(name: str, request: Request) -> Response:
+        return _answer(docs.get(name), request)
 
     return routes
 

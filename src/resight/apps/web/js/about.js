@@ -95,7 +95,9 @@ function operationList(api) {
     h(
       "p",
       { class: "quiet" },
-      "Everything here is available by API: see ",
+      "Everything here is available by API: ",
+      h("a", { href: "/docs" }, "read and try it"),
+      ", or see ",
       h("a", { href: "/api/openapi.json" }, "openapi.json"),
       ".",
     ),
