@@ -30,6 +30,7 @@ FOLDERS = {  # package → where a recipe names its plug-ins, and what they do
     "index": ("index", "Find the nearest rows."),
     "search.fusions": ("fusion", "Join the answers of several branches."),
     "search.rerankers": ("rerankers", "Put the best candidates in a better order."),
+    "search.matchers": ("matcher", "Pair the key points of two images for the reranker `geometry`."),
     "search.scorers": ("scorer", "Score pairs of images for the reranker `pair_transformer`."),
     "store": ("store", "Keep descriptors on disk."),
     "data.sets": ("data", "Images with ground truth."),

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.builders import draw_texture, fill_picture, make_picture
+from support.local_networks import write_superpoint
 
 from resight import plugins
 from resight.encode import backbones
@@ -32,6 +33,8 @@ def find_settings(name: str, folder: Path) -> dict[str, Any]:
         return {"parts": parts}
     if name == "onnx":
         return {"model": write_network(folder / "small.onnx")}
+    if name == "superpoint":
+        return {"weights": write_superpoint(folder / "superpoint.pth"), "threshold": 0.0}
     if name in ("cider", "landmark"):  # which are built without weights, so that they can be trained
         return {"untrained": True, "backbone": "resnet18", "size": 128}
     try:
@@ -118,8 +121,14 @@ def test_key_points_lie_in_the_original_and_reach_across_it(batches: list[Featur
 
 def test_everything_is_a_finite_number(batches: list[Features]):
     for batch in batches:
-        for array in (batch.patches, batch.points, batch.cls, batch.attention, batch.head):
+        for array in (batch.patches, batch.cls, batch.attention, batch.head):
             assert array is None or np.isfinite(array).all()
+
+
+def test_size_and_angle_of_key_points_are_known_for_all_or_for_none(batches: list[Features]):
+    for points in (batch.points for batch in batches if batch.points is not None):
+        assert np.isfinite(points[..., :2]).all()
+        assert np.isfinite(points[..., 2:]).all() or np.isnan(points[..., 2:]).all()
 
 
 def test_a_picture_gives_the_same_features_alone_again_and_from_another_build(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.encode import backbones
-from resight.search.verification import LocalFeatures
+from resight.search.matchers import LocalFeatures
 from resight.types import Descriptors, Features, ImageRef, Picture
 
 Pixels = NDArray[np.uint8]

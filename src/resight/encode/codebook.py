@@ -11,17 +11,19 @@ import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resight import kmeans
-from resight.encode.vocabulary_tree import Tree, descend, grow
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.files.fingerprint import fingerprint
 from resight.types import FloatArray
+
+if TYPE_CHECKING:  # most code books have no tree
+    from resight.encode.vocabulary_tree import Tree
 
 SHIPPED = Path(__file__).parent / "descriptors"
 GAP_ROWS = 10_000  # from which the gap is measured
@@ -31,7 +33,7 @@ GAP_ROWS = 10_000  # from which the gap is measured
 class Codebook:
     centres: NDArray[Any]  # [k, D] float32, or [k, bytes] uint8
     fingerprint: str
-    tree: Tree | None = None
+    tree: "Tree | None" = None
     gap: float | None = None  # mean of the squared distance to the second nearest word minus that to the nearest
 
     @property
@@ -47,6 +49,8 @@ class Codebook:
         self._check(vectors)
         count = min(count, len(self.centres))
         if self.tree is not None:
+            from resight.encode.vocabulary_tree import descend
+
             return descend(as_numbers(vectors), self.tree, self._nodes, self._numbers, count)
         return kmeans.find_nearest(as_numbers(vectors), self._numbers, count)
 
@@ -85,7 +89,7 @@ def load(path: Path | None, shipped: str) -> Codebook:
         starts = tuple(held[f"starts_{level}"].astype(np.int64) for level in levels)
         return make(
             _as_stored(held["centres"]),
-            Tree(nodes, starts) if levels else None,
+            _make_tree(nodes, starts) if levels else None,
             float(held["gap"]) if "gap" in held else None,
         )
     except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
@@ -108,7 +112,7 @@ def save(codebook: Codebook, path: Path) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def make(centres: NDArray[Any], tree: Tree | None = None, gap: float | None = None) -> Codebook:
+def make(centres: NDArray[Any], tree: "Tree | None" = None, gap: float | None = None) -> Codebook:
     if centres.ndim != 2 or 0 in centres.shape or not (np.abs(centres) < np.finfo(np.float16).max).all():
         raise InputError(
             "not a code book",
@@ -118,7 +122,7 @@ def make(centres: NDArray[Any], tree: Tree | None = None, gap: float | None = No
         )
     centres = _as_stored(_to_store(centres))
     if tree is not None:
-        tree = Tree(tuple(_as_stored(_to_store(nodes)) for nodes in tree.nodes), tree.starts)
+        tree = _make_tree(tuple(_as_stored(_to_store(nodes)) for nodes in tree.nodes), tree.starts)
     parts = [centres, *((*tree.nodes, *tree.starts) if tree else ())]
     digest = fingerprint(b"".join(part.tobytes() for part in parts), 12)
     return Codebook(centres, digest, tree, gap)
@@ -141,6 +145,8 @@ def learn(vectors: NDArray[Any], words: int, seed: int = 0, rounds: int = 20, br
         centres = find(rows, words, rounds, random)
     else:
         nearest: Any = kmeans.assign_codes if is_binary else kmeans.assign_many
+        from resight.encode.vocabulary_tree import grow
+
         centres, tree = grow(rows, words, branching, rounds, random, find, nearest)
     book = make(centres, tree)
     return Codebook(book.centres, book.fingerprint, book.tree, _measure_gap(book, rows, random))
@@ -164,3 +170,9 @@ def _as_stored(rows: NDArray[Any]) -> NDArray[Any]:
 
 def _format_kind(rows: NDArray[Any]) -> str:
     return f"{8 * rows.shape[1]} bits" if rows.dtype == np.uint8 else f"{rows.shape[1]} dimensions"
+
+
+def _make_tree(nodes: tuple[NDArray[Any], ...], starts: tuple[NDArray[np.int64], ...]) -> "Tree":
+    from resight.encode.vocabulary_tree import Tree
+
+    return Tree(nodes, starts)

@@ -1,13 +1,14 @@
 """Models of how matched key points of two images lie to each other: matches in, the fitted model and its support out.
 
     similarity    from each single match, whose key points give shift, scale and rotation; refined to an affinity.
-                  Loose tolerances: it holds in scenes with depth, and needs no random trials
+                  Loose tolerances: it holds in scenes with depth, and needs no random trials. Learnt key points have
+                  no size and angle: two matches give a similarity then
     homography    MAGSAC, refused if no camera makes it; for flat objects and far views
     fundamental   MAGSAC on point-to-line distances; for scenes with depth
 
-Every fit keeps the matches whose size and angle change as the model says. `choose` compares fits by their significance
-(a_contrario.py). J. Philbin et al., Object retrieval with large vocabularies and fast spatial matching, 2007; D. Barath
-et al., MAGSAC++, 2020.
+Every fit keeps the matches whose size and angle, if known, change as the model says. `choose` compares fits by their
+significance (a_contrario.py). J. Philbin et al., Object retrieval with large vocabularies and fast spatial matching,
+2007; D. Barath et al., MAGSAC++, 2020.
 """
 
 from collections.abc import Iterable
@@ -23,13 +24,16 @@ from resight.search.homography_checks import Matrix, agree_in_shape, is_plausibl
 from resight.types import Box, FloatArray
 
 ModelName = Literal["similarity", "homography", "fundamental"]
-SAMPLE = {"similarity": 1, "affinity": 3, "homography": 4, "fundamental": 7}  # matches that define one
+SAMPLE = {"similarity": 1, "pair": 2, "affinity": 3, "homography": 4, "fundamental": 7}  # matches that define one
 FEWEST = {"similarity": 4, "homography": 5, "fundamental": 9}  # matches that a fit needs
 LARGEST_SCALE, LARGEST_ANGLE = 2.0, 35.0  # by which a match may differ from the model
 SHAPE = 0.1  # share of sizes and angles that agree by chance: 70 of 360 degrees, and half of the usual sizes
 LINE_SHAPE = 0.18  # the same for the fundamental matrix: 90 of 360 degrees, and more sizes
 LINE_SCALE, LINE_ANGLE = 2.5, 45.0
 HYPOTHESES = 100  # best matches that are tried as similarities
+PAIRS = 500  # best pairs of matches that are tried as similarities, where key points have no size and angle
+APART = 0.05  # least distance of a pair, of the side that the query's matches span
+MOST_SCALE = 8.0  # by which a pair may grow or shrink
 MOST_STRETCH = 4.0  # of an affinity: its larger singular value in units of the smaller
 Mask = NDArray[np.bool_]
 
@@ -53,11 +57,16 @@ def fit_similarity(query: FloatArray, image: FloatArray, extent: Extent) -> Fit 
     if len(kept) < FEWEST["similarity"]:
         return None
     query_kept, image_kept = query[kept], image[kept]
-    guesses = _similarities(query_kept[:HYPOTHESES], image_kept[:HYPOTHESES])
+    if extent.shaped:
+        guesses, sample = _similarities(query_kept[:HYPOTHESES], image_kept[:HYPOTHESES]), SAMPLE["similarity"]
+    else:
+        guesses, sample = _similarities_of_pairs(query_kept, image_kept), SAMPLE["pair"]
+    if len(guesses) == 0:
+        return None
     errors = _all_errors(guesses, query_kept, image_kept)
     log_alpha = extent.around_point(SHAPE)
     counts = np.stack([(errors < radius).sum(axis=1) for radius in extent.radii], axis=1)
-    values = measure(counts, len(kept), SAMPLE["similarity"], len(kept), log_alpha)
+    values = measure(counts, len(kept), sample, len(kept), log_alpha)
     best, level = np.unravel_index(int(values.argmax()), values.shape)
     fit = Fit("similarity", guesses[best], errors[best] < extent.radii[level], float(values[best, level]))
     fit = _refine(_refine(fit, query_kept, image_kept, extent), query_kept, image_kept, extent)
@@ -101,18 +110,22 @@ def fit_fundamental(
     inliers = mask.ravel().astype(bool)
     if not inliers.any():
         return None
-    # There is no Jacobian here: sizes and angles must agree with each other, around their median change.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        growth = np.log(image[:, 2] / query[:, 2])
-    turn = np.radians(image[:, 3] - query[:, 3])
-    usual = np.arctan2(np.sin(turn[inliers]).mean(), np.cos(turn[inliers]).mean())  # a mean on the circle
-    agree = np.abs(growth - np.median(growth[inliers])) <= np.log(LINE_SCALE)
-    agree &= np.cos(turn - usual) >= np.cos(np.radians(LINE_ANGLE))
+    agree = _agree_with_each_other(query, image, inliers) if extent.shaped else np.ones(len(query), bool)
     inliers &= agree
     if inliers.sum() < FEWEST["fundamental"]:
         return None
     errors = np.where(agree, _line_distances(transform, query, image), np.inf)
     return Fit("fundamental", transform, inliers, _significance(errors, "fundamental", query, image, extent))
+
+
+def _agree_with_each_other(query: FloatArray, image: FloatArray, inliers: Mask) -> Mask:
+    """Whether size and angle change about as for the usual inlier: a fundamental matrix has no Jacobian."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        growth = np.log(image[:, 2] / query[:, 2])
+    turn = np.radians(image[:, 3] - query[:, 3])
+    usual = np.arctan2(np.sin(turn[inliers]).mean(), np.cos(turn[inliers]).mean())  # a mean on the circle
+    agree = np.abs(growth - np.median(growth[inliers])) <= np.log(LINE_SCALE)
+    return np.asarray(agree & (np.cos(turn - usual) >= np.cos(np.radians(LINE_ANGLE))))
 
 
 def _refine(fit: Fit, query: FloatArray, image: FloatArray, extent: Extent) -> Fit:
@@ -160,11 +173,28 @@ def number_cells(points: FloatArray, cell: float) -> NDArray[np.int64]:
 def _similarities(query: FloatArray, image: FloatArray) -> Matrix:
     """The similarity [n, 3, 3] that each match alone gives."""
     scale = image[:, 2] / np.maximum(query[:, 2], 1e-6)
-    angle = np.radians(image[:, 3] - query[:, 3])
+    return _through(scale * np.exp(1j * np.radians(image[:, 3] - query[:, 3])), query, image)
+
+
+def _similarities_of_pairs(query: FloatArray, image: FloatArray) -> Matrix:
+    """The similarities [n, 3, 3] of the best pairs of matches, without near pairs and extreme changes of size."""
+    count = min(len(query), int(2 * PAIRS**0.5) + 1)
+    first, second = np.triu_indices(count, 1)
+    best = np.argsort(first + second, kind="stable")
+    first, second = first[best], second[best]
+    steps = [(ends[second, :2] - ends[first, :2]).astype(np.float64) @ (1, 1j) for ends in (query, image)]
+    apart = np.abs(steps[0]) > APART * np.ptp(query[:, :2], axis=0).max()
+    ratio = steps[1] / np.where(apart, steps[0], 1)
+    chosen = np.flatnonzero(apart & (np.abs(ratio) < MOST_SCALE) & (np.abs(ratio) > 1 / MOST_SCALE))[:PAIRS]
+    return _through(ratio[chosen], query[first[chosen]], image[first[chosen]])
+
+
+def _through(factors: NDArray[np.complex128], query: FloatArray, image: FloatArray) -> Matrix:
+    """The similarities [n, 3, 3] that turn and scale by a complex factor and map a query point to its match."""
     transforms = np.zeros((len(query), 3, 3))
-    transforms[:, 0, 0] = transforms[:, 1, 1] = scale * np.cos(angle)
-    transforms[:, 1, 0] = scale * np.sin(angle)
-    transforms[:, 0, 1] = -transforms[:, 1, 0]
+    transforms[:, 0, 0] = transforms[:, 1, 1] = factors.real
+    transforms[:, 1, 0] = factors.imag
+    transforms[:, 0, 1] = -factors.imag
     transforms[:, :2, 2] = image[:, :2] - np.einsum("nij,nj->ni", transforms[:, :2, :2], query[:, :2])
     transforms[:, 2, 2] = 1
     return transforms

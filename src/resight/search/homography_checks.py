@@ -7,7 +7,7 @@ any two images: unrelated ones agree with one that is mirrored, collapsed, needl
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.types import Box, FloatArray
+from resight.types import Box, FloatArray, Match
 
 Matrix = NDArray[np.float64]
 SMALLEST_SIDE = 6.0  # pixels in the image
@@ -41,12 +41,16 @@ def is_plausible(transform: Matrix, outline: Box) -> bool:
 def agree_in_shape(
     transform: Matrix, query: FloatArray, image: FloatArray, largest_scale: float = 2.0, largest_angle: float = 35.0
 ) -> NDArray[np.bool_]:
-    """Whether size and angle of key points [n, 4] change between query and image as the model does at that point."""
+    """Whether size and angle of key points [n, 4] change between query and image as the model does at that point.
+
+    Unknown ones (NaN) agree with every model.
+    """
     scale, turn = local_similarity(transform, query[:, :2])
     with np.errstate(divide="ignore", invalid="ignore"):
         size_error = np.abs(np.log(image[:, 2] / query[:, 2]) - np.log(scale))
     angle_error = np.abs((image[:, 3] - query[:, 3] - turn + 180) % 360 - 180)
-    return np.asarray((size_error <= np.log(largest_scale)) & (angle_error <= largest_angle))
+    known = np.isfinite(query[:, 2:]).all(axis=1) & np.isfinite(image[:, 2:]).all(axis=1)
+    return np.asarray(~known | ((size_error <= np.log(largest_scale)) & (angle_error <= largest_angle)))
 
 
 def local_similarity(transform: Matrix, points: NDArray[np.floating]) -> tuple[Matrix, Matrix]:
@@ -66,6 +70,13 @@ def map_points(transform: Matrix, points: NDArray[np.floating]) -> Matrix:
     homogeneous = np.column_stack([points, np.ones(len(points))]) @ transform.T
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(homogeneous[:, :2] / homogeneous[:, 2:])
+
+
+def box_outline(match: Match, outline: Box) -> Box:
+    """The box around the query's outline in the image, not clipped to it; around the points of a fundamental matrix."""
+    points = match.points[:, 2:] if match.model == "fundamental" else map_points(match.transform, corners(outline))
+    (x0, y0), (x1, y1) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+    return x0, y0, x1, y1
 
 
 def corners(box: Box) -> Matrix:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from resight.boxes import contains, iou
-from resight.search.homography_checks import corners, map_points
+from resight.search.homography_checks import box_outline
 from resight.types import Box, FloatArray, Match
 
 SIGNIFICANT = 4.0  # -log10 of how many such models chance makes per image
@@ -42,10 +42,3 @@ def find_instances(
             explained |= contains(box, image[left, :2])
         left = left[~explained]
     return tuple(sorted(found, key=lambda match: -match.significance))
-
-
-def box_outline(match: Match, outline: Box) -> Box:
-    """The box around the query's outline in the image, not clipped to it; around the points of a fundamental matrix."""
-    points = match.points[:, 2:] if match.model == "fundamental" else map_points(match.transform, corners(outline))
-    (x0, y0), (x1, y1) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
-    return x0, y0, x1, y1

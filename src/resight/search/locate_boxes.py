@@ -20,7 +20,7 @@ import numpy as np
 
 from resight.errors import RecipeError
 from resight.search.gallery import Gallery
-from resight.search.instances import box_outline
+from resight.search.homography_checks import box_outline
 from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking, TokenMatches
 
 BY_TOKENS = 30

@@ -1,20 +1,21 @@
 """Geometric verification of one pair of images: local features in, a Match out, or None.
 
-    match     pairs that are each other's nearest neighbours, and clearly nearer than the second (ratio of distances)
+    match     pairs of key points (matchers/): by default those that are each other's nearest neighbours, and clearly
+              nearer than the second
     fit       a similarity, a homography or a fundamental matrix (geometric_models.py)
     choose    the model that is least likely by chance (a_contrario.py)
     repeat    further instances of the query in the image, if the settings ask for them (instances.py)
 
 Some model fits any two images: unrelated ones reach dozens of "inliers" by position alone. So a model must be one that
-a camera makes, matches must agree with it in size and angle, too, and it must explain more than chance would.
+a camera makes, matches must agree with it in size and angle, too, where key points have them, and it must explain more
+than chance would.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resight.search.a_contrario import Extent
 from resight.search.geometric_models import (
@@ -26,26 +27,17 @@ from resight.search.geometric_models import (
     fit_similarity,
     number_cells,
 )
-from resight.search.instances import find_instances
+from resight.search.matchers import LocalFeatures, Matcher
+from resight.search.matchers.ratio import Ratio
 from resight.types import Box, FloatArray, Match
 
 Model = Literal["best", "similarity", "homography", "fundamental"]
 
 
 @dataclass(frozen=True)
-class LocalFeatures:
-    """The local features of one image."""
-
-    id: str
-    vectors: FloatArray  # [n, D] unit rows
-    points: FloatArray  # [n, 4] x, y, size, angle
-
-
-@dataclass(frozen=True)
 class Settings:
     model: Model = "homography"  # "best": the more significant of similarity and homography
-    ratio: float = 0.9
-    mutual: bool = True
+    matcher: Matcher = field(default_factory=Ratio)
     tolerance: float = 6.0  # pixels, in the image
     iterations: int = 2000
     instances: int = 1  # of the query in one image, at most
@@ -58,12 +50,14 @@ def verify(query: LocalFeatures, image: LocalFeatures, outline: Box, settings: S
         found = choose(_fit(ends_q, ends_x, extent, outline, settings))
         return None if found is None else _describe(found, query.id, image.id, ends_q, ends_x)
 
-    pairs = match(query.vectors, image.vectors, settings.ratio, settings.mutual)
+    pairs = settings.matcher.match(query, image)
     first = fit(query.points[pairs[:, 0]], image.points[pairs[:, 1]])
     if settings.instances == 1:
         return first
+    from resight.search.instances import find_instances  # most recipes ask for one instance
+
     # Copies share the query's key points, so that none is clearly the nearest: the image's look for theirs instead.
-    backward = match(image.vectors, query.vectors, settings.ratio, mutual=False)
+    backward = settings.matcher.match(image, query, mutual=False)
     ends = query.points[backward[:, 1]], image.points[backward[:, 0]]
     first = first or fit(*ends)
     return first and replace(first, others=find_instances(first, *ends, outline, settings.instances - 1, fit))
@@ -92,25 +86,6 @@ def _fit(
         yield fit_homography(query, image, outline, extent, settings.tolerance, settings.iterations)
     if settings.model == "fundamental":
         yield fit_fundamental(query, image, extent, settings.tolerance, settings.iterations)
-
-
-def match(query: FloatArray, image: FloatArray, ratio: float = 0.9, mutual: bool = True) -> NDArray[np.int64]:
-    """Unit rows [n, D] and [m, D] → pairs [t, 2] of row numbers, best first; one matrix product serves both tests."""
-    if len(query) < 2 or len(image) < 2:
-        return np.zeros((0, 2), np.int64)
-    similarity = query @ image.T
-    rows = np.arange(len(query))
-    nearest = similarity.argmax(axis=1)
-    best = similarity[rows, nearest]
-    similarity[rows, nearest] = -np.inf
-    second = similarity.max(axis=1)
-    similarity[rows, nearest] = best
-    # ‖a - b‖² = 2 - 2⟨a, b⟩ for unit rows, so that the ratio of distances needs no distance.
-    kept = np.flatnonzero((1 - best) < ratio**2 * (1 - second))
-    if mutual:  # for the columns that are left: a pass down every column would cost as much as the product
-        kept = kept[similarity[:, nearest[kept]].argmax(axis=0) == kept]
-    kept = kept[np.argsort(-best[kept], kind="stable")]
-    return np.stack([kept, nearest[kept]], axis=1)
 
 
 def count_distinct(points: FloatArray, cell: float = 3.0) -> int:

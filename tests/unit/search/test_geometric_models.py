@@ -98,3 +98,49 @@ def test_nothing_is_chosen_among_no_fits_and_the_first_of_equals():
     fit = fit_similarity(query, query, Extent(query))
     other = fit_similarity(query, query, Extent(query))
     assert choose([fit, other]) is fit
+
+
+def forget_shapes(points: Points) -> Points:
+    """Key points of a detector that estimates neither size nor angle."""
+    return np.column_stack([points[:, :2], np.full((len(points), 2), np.nan)]).astype(np.float32)
+
+
+def test_without_sizes_and_angles_pairs_of_matches_give_the_similarity():
+    rng = np.random.default_rng(7)
+    query = make_points(rng, 25)
+    ends = [forget_shapes(points) for points in add_wrong(rng, query, move(query, 0.5, 30, (200, 50)), 50)]
+    fit = fit_similarity(ends[0], ends[1], Extent(ends[1]))
+    assert fit is not None and fit.significance > 3
+    assert fit.inliers.sum() == pytest.approx(25, abs=2)
+    assert np.degrees(np.arctan2(fit.transform[1, 0], fit.transform[0, 0])) == pytest.approx(30, abs=2)
+
+
+def test_without_sizes_and_angles_random_matches_are_not_significant_either():
+    rng = np.random.default_rng(8)
+    none = np.zeros((0, 4))
+    for _ in range(20):
+        ends = [forget_shapes(points) for points in add_wrong(rng, none, none, 60)]
+        fit = fit_similarity(ends[0], ends[1], Extent(ends[1]))
+        assert fit is None or fit.significance < 1.5
+
+
+def test_sizes_and_angles_that_agree_make_a_model_more_significant():
+    rng = np.random.default_rng(9)
+    query = make_points(rng, 30)
+    shaped = query.astype(np.float32), move(query, 0.8, 10, (40, 50)).astype(np.float32)
+    plain = [forget_shapes(points) for points in shaped]
+    for fit in (
+        lambda one, two: fit_similarity(one, two, Extent(two)),
+        lambda one, two: fit_homography(one, two, OUTLINE, Extent(two), 6.0, 2000),
+        lambda one, two: fit_fundamental(one, two, Extent(two), 6.0, 2000),
+    ):
+        known, unknown = fit(*shaped), fit(*plain)
+        assert known is not None and unknown is not None
+        assert unknown.inliers.sum() == known.inliers.sum() == 30
+        assert known.significance > unknown.significance + 10  # a factor of 0.1 or 0.18 for each of 30 matches
+
+
+def test_matches_on_one_spot_of_the_query_give_no_pairs():
+    spot = np.column_stack([np.full((6, 2), 50) + 4 * np.eye(6)[:, :2], np.full((6, 2), np.nan)]).astype(np.float32)
+    spread = forget_shapes(make_points(np.random.default_rng(10), 6))
+    assert fit_similarity(np.vstack([spot[:1]] * 6), spread, Extent(spread)) is None

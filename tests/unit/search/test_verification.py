@@ -3,7 +3,8 @@ import pytest
 from support.builders import detect, draw_texture, tilt, turn_about, warp
 
 from resight.search.homography_checks import corners, map_points
-from resight.search.verification import LocalFeatures, Settings, verify
+from resight.search.matchers import LocalFeatures
+from resight.search.verification import Settings, verify
 from resight.types import Box
 
 OUTLINE: Box = (0.0, 0.0, 320.0, 240.0)

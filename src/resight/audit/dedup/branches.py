@@ -10,8 +10,8 @@ from resight.collection import Collection
 from resight.encode import descriptors
 from resight.encode.descriptors import Descriptor
 from resight.errors import SpaceMismatch
+from resight.search.matchers import LocalFeatures
 from resight.search.rerankers.geometry import unit_rows
-from resight.search.verification import LocalFeatures
 from resight.types import Descriptors, Features, FloatArray, Recipe
 from resight.vectors import l2_normalise
 

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 
 from resight.audit.dedup.grey_thumbnails import Pictures
-from resight.search.verification import LocalFeatures
+from resight.search.matchers import LocalFeatures
 from resight.types import Box, FloatArray
 from resight.vectors import l2_normalise
 

@@ -19,7 +19,8 @@ from resight.audit.dedup.candidates import Candidates
 from resight.audit.dedup.dct_signature import mirror_features
 from resight.audit.dedup.grey_thumbnails import SIDE, Side
 from resight.search.homography_checks import corners, map_points
-from resight.search.verification import LocalFeatures, Settings, verify
+from resight.search.matchers import LocalFeatures
+from resight.search.verification import Settings, verify
 from resight.types import Box, Match
 
 Matrix = NDArray[np.float64]

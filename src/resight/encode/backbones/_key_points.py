@@ -1,7 +1,7 @@
-"""Key points for the backbones sift, orb and surf: pictures reduced before detection, points mapped back.
+"""Key points for the backbones that detect them: pictures reduced before detection, points mapped back.
 
 In: points [n, 4] (x, y, size, angle) of a detector in a reduced picture. Out: points in a fixed order, in pixels of the
-original.
+original. A detector that does not estimate size and angle gives NaN for both.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,12 +41,14 @@ def scale_back(points: FloatArray, shape: tuple[int, ...], size: tuple[int, int]
     """From a picture of `shape` (rows, columns) to the original of `size` (width, height).
 
     Rounding makes the scale differ between the axes, so each has its own. Pixel 0 covers 0 to 1 in both pictures, so
-    pixel centres are scaled.
+    pixel centres are scaled. An enlarged picture has some outside of the original, which move to its edge.
     """
     scale_x, scale_y = size[0] / shape[1], size[1] / shape[0]
     scales = np.array([scale_x, scale_y, (scale_x * scale_y) ** 0.5, 1], np.float32)
     half = np.array([0.5, 0.5, 0, 0], np.float32)
-    return np.asarray((points + half) * scales - half, np.float32)
+    moved = np.asarray((points + half) * scales - half, np.float32)
+    moved[:, :2] = np.maximum(moved[:, :2], 0)
+    return moved
 
 
 def reduce_to(pixels: np.ndarray, side: int) -> np.ndarray:
@@ -57,3 +59,22 @@ def reduce_to(pixels: np.ndarray, side: int) -> np.ndarray:
         return pixels
     size = (max(round(width * scale), 1), max(round(height * scale), 1))
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))
+
+
+def read_grey(picture: Picture, max_side: int, stride: int) -> FloatArray:
+    """The mean of the colours, 0 to 255, reduced; both sides are multiples of `stride`."""
+    return fit_stride(reduce_to(picture.pixels, max_side).mean(axis=2, dtype=np.float32), stride)
+
+
+def read_planes(picture: Picture, max_side: int, stride: int) -> FloatArray:
+    """The colours [3, h, w], 0 to 1, reduced; both sides are multiples of `stride`."""
+    pixels = fit_stride(reduce_to(picture.pixels, max_side).astype(np.float32), stride)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1) / np.float32(255))
+
+
+def fit_stride(image: FloatArray, stride: int, scale: float = 1.0) -> FloatArray:
+    """The image [h, w] or [h, w, 3] at about `scale`, with sides that are multiples of `stride`."""
+    width, height = (max(int(side * scale) // stride, 1) * stride for side in image.shape[1::-1])
+    if (height, width) == image.shape[:2]:
+        return image
+    return np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR), np.float32)

@@ -5,6 +5,10 @@ the match itself. Verified images come first: score = shortlist score + log(1 + 
 only key points in and around the region that won are matched: a small object in clutter has few of the image's key
 points, and the others mislead. `within = "both"` tries the region and the whole image, and keeps the more significant
 model.
+
+A recipe may have it several times, for several kinds of key points (`branch`, `prefix`): SIFT stands any turn, learnt
+key points stand other light and viewpoints. An image keeps its most significant match, and only that counts in its
+score.
 """
 
 from collections.abc import Iterator
@@ -16,9 +20,12 @@ import numpy as np
 from resight.boxes import contains, grow
 from resight.errors import RecipeError
 from resight.plugins import check_range
+from resight.search import matchers
 from resight.search.gallery import Gallery
-from resight.search.verification import LocalFeatures, Model, Settings, verify
-from resight.types import Box, Descriptors, FloatArray, Match, Query, Ranking
+from resight.search.matchers import LocalFeatures
+from resight.search.matchers.ratio import Ratio
+from resight.search.verification import Model, Settings, verify
+from resight.types import Box, Choice, Descriptors, FloatArray, Match, Query, Ranking
 from resight.vectors import l2_normalise
 
 Within = Literal["image", "region", "both"]
@@ -31,6 +38,9 @@ class Config:
     model: Model = "best"  # best: the more significant of homography (flat objects) and similarity (scenes with depth)
     ratio: float = 0.9  # keep a match if its distance is below this share of the second-best's (Lowe's ratio test)
     mutual: bool = True  # keep a match only if each key point is the other's nearest
+    matcher: Choice | None = None  # plug-in that pairs key points; None: ratio, with the two settings above
+    branch: int | None = None  # number of the branch with the local features, from 0; None: the first that has some
+    prefix: str = ""  # of its signals, where a recipe has several of them: "xfeat_" gives xfeat_inliers
     tolerance: float = 6.0  # pixels by which an inlier may miss the model in the database image (fundamental: half)
     iterations: int = 2000  # most iterations of the robust estimation (MAGSAC); fundamental takes twice as many
     within: Within = "image"  # match key points of the whole image, of its best region, or of either
@@ -42,24 +52,32 @@ class Config:
         check_range("tolerance", self.tolerance, 0.01, 10000)
         check_range("iterations", self.iterations, 1, 10_000_000)
         check_range("instances", self.instances, 1, 1000)
+        if self.matcher is not None and (self.ratio, self.mutual) != (0.9, True):
+            raise RecipeError(
+                "geometry has a matcher, and ratio or mutual beside it",
+                expected="the settings inside the matcher",
+                actual=f"matcher {self.matcher.name}, ratio {self.ratio:g}, mutual {self.mutual}",
+                fix='e.g. matcher = { name = "ratio", ratio = 0.8 }',
+            )
 
 
 def build(config: Config) -> "Geometry":
-    settings = Settings(
-        config.model, config.ratio, config.mutual, config.tolerance, config.iterations, config.instances
-    )
-    return Geometry(config.candidates, settings, config.within)
+    return Geometry(config)
 
 
 class Geometry:
-    def __init__(self, candidates: int, settings: Settings, within: Within = "image") -> None:
-        self.candidates = candidates
-        self._within = within
-        self.signals: tuple[str, ...] = ("inliers", "significance")
-        self._settings = settings
+    def __init__(self, config: Config) -> None:
+        self.candidates = config.candidates
+        self.signals: tuple[str, ...] = (f"{config.prefix}inliers", f"{config.prefix}significance")
+        self._within, self._branch = config.within, config.branch
+        choice = config.matcher
+        matcher = (
+            Ratio(config.ratio, config.mutual) if choice is None else matchers.build(choice.name, **choice.settings)
+        )
+        self._settings = Settings(config.model, matcher, config.tolerance, config.iterations, config.instances)
 
     def rerank(self, query: Query, ranking: Ranking, gallery: Gallery) -> Ranking:
-        branch = _find_local_branch(query)
+        branch = _find_local_branch(query, self._branch)
         local_query = next(_split(query.descriptors[branch]))
         looked_at = ranking.ids[: self.candidates]
         if not looked_at:
@@ -72,7 +90,7 @@ class Geometry:
                 best = max(filter(None, found), key=lambda match: match.significance, default=None)
                 if best is not None:
                     matches[image.id] = best
-        return _reorder(ranking, looked_at, matches)
+        return _reorder(ranking, looked_at, matches, self.signals)
 
     def _choose_parts(self, image: LocalFeatures, region: Box | None) -> list[LocalFeatures]:
         """What to match of an image: all of it, the surroundings of its best region, or both."""
@@ -82,16 +100,28 @@ class Geometry:
         return [inside] if self._within == "region" else [image, inside]
 
 
-def _reorder(ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Match]) -> Ranking:
-    significance = {name: matches[name].significance if name in matches else 0.0 for name in looked_at}
-    bonus = np.log1p([significance.get(name, 0.0) for name in ranking.ids]).astype(np.float32)
-    scores = ranking.scores + bonus
+def _reorder(
+    ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Match], names: tuple[str, ...]
+) -> Ranking:
+    better = {name: match for name, match in matches.items() if match.significance > _significance(ranking, name)}
+    gains = {
+        name: np.log1p(match.significance) - np.log1p(_significance(ranking, name)) for name, match in better.items()
+    }
+    scores = ranking.scores + np.array([gains.get(name, 0.0) for name in ranking.ids], np.float32)
     order = np.argsort(-scores, kind="stable")
     signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
-    for name, value in significance.items():
-        signals[name] |= {"inliers": float(matches[name].inliers if name in matches else 0), "significance": value}
+    for name in looked_at:
+        match = matches.get(name)
+        values = (float(match.inliers), match.significance) if match else (0.0, 0.0)
+        signals[name] |= zip(names, values, strict=True)
+    kept = {**{name: match for name, match in matches.items() if name not in ranking.matches}, **better}
     ids = tuple(ranking.ids[row] for row in order)
-    return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches={**ranking.matches, **matches})
+    return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches={**ranking.matches, **kept})
+
+
+def _significance(ranking: Ranking, name: str) -> float:
+    """Of the match that a reranker before this one has found."""
+    return ranking.matches[name].significance if name in ranking.matches else 0.0
 
 
 def _keep_inside(image: LocalFeatures, box: Box) -> LocalFeatures:
@@ -99,14 +129,16 @@ def _keep_inside(image: LocalFeatures, box: Box) -> LocalFeatures:
     return replace(image, vectors=image.vectors[inside], points=image.points[inside])
 
 
-def _find_local_branch(query: Query) -> int:
-    for branch, rows in enumerate(query.descriptors):
-        if rows.points is not None:
-            return branch
+def _find_local_branch(query: Query, wanted: int | None) -> int:
+    """The branch `wanted`, or else the first with key points."""
+    with_points = [number for number, rows in enumerate(query.descriptors) if rows.points is not None]
+    found = with_points if wanted is None else [number for number in with_points if number == wanted]
+    if found:
+        return found[0]
     raise RecipeError(
         "geometric verification needs local features",
         expected='a branch with the descriptor "local"',
-        actual=f"{len(query.descriptors)} branches, none with key points",
+        actual=f"{len(query.descriptors)} branches, none with key points" if wanted is None else f"branch {wanted}",
         fix='add [[branches]] encoder = "sift", descriptor = "local", weight = 0; or remove the reranker "geometry"',
     )
 

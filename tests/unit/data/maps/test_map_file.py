@@ -1,6 +1,5 @@
 """Maps of a globe with discs for craters, in every format and convention: the same crops come out of all of them."""
 
-
 import cv2
 import numpy as np
 import pytest

@@ -8,8 +8,8 @@ from support.builders import detect, draw_texture, global_rows, local_rows, tilt
 
 from resight.errors import RecipeError
 from resight.search import rerankers
+from resight.search.matchers import LocalFeatures
 from resight.search.rerankers.geometry import unit_rows
-from resight.search.verification import LocalFeatures
 from resight.types import Descriptors, Query, Ranking
 
 PIXELS = draw_texture(np.random.default_rng(0))
@@ -102,3 +102,51 @@ def test_within_the_region_only_its_own_key_points_and_those_around_it_take_part
         assert ("a" in inside.rerank(ask(), ranking, FakeGallery(images)).matches) == seen
         assert "a" in rerankers.build("geometry").rerank(ask(), ranking, FakeGallery(images)).matches
     assert "a" in inside.rerank(ask(), rank(images), FakeGallery(images)).matches  # without a region, all do
+
+
+def test_of_two_kinds_of_key_points_an_image_keeps_the_more_significant_match(images: list[LocalFeatures]):
+    """Branch 1 has half of the key points, branch 2 all of them, without sizes and angles."""
+
+    class TwoBranches(FakeGallery):
+        def descriptors(self, branch: int, ids: Sequence[str]) -> Iterator[Descriptors]:
+            change = halve if branch == 1 else forget_shapes
+            return (local_rows([change(self.images[name])]) for name in ids)
+
+    query = ask(
+        global_rows("q", [[1]]), local_rows([halve(detect(PIXELS))]), local_rows([forget_shapes(detect(PIXELS))])
+    )
+    chain = [
+        rerankers.build("geometry", branch=1),
+        rerankers.build("geometry", branch=2, prefix="other_", matcher={"name": "ratio", "ratio": 0.95}),
+    ]
+    gallery = TwoBranches(images)
+    first, last = (each.rerank(query, rank(images), gallery).matches["tilted"].significance for each in chain)
+    both = chain[1].rerank(query, chain[0].rerank(query, rank(images), gallery), gallery)
+    assert both.ids[0] == "tilted"
+    assert both.matches["tilted"].significance == max(first, last)
+    assert both.signals["tilted"]["significance"] == first
+    assert both.signals["tilted"]["other_significance"] == last
+    assert both.scores[0] == pytest.approx(rank(images).scores[2] + math.log(1 + max(first, last)), rel=1e-5)
+    turned_round = chain[0].rerank(query, chain[1].rerank(query, rank(images), gallery), gallery)
+    assert turned_round.matches["tilted"].significance == max(first, last)
+
+
+def halve(image: LocalFeatures) -> LocalFeatures:
+    return replace(image, vectors=image.vectors[::2], points=image.points[::2])
+
+
+def forget_shapes(image: LocalFeatures) -> LocalFeatures:
+    points = image.points.copy()
+    points[:, 2:] = np.nan
+    return replace(image, points=points)
+
+
+def test_a_branch_without_key_points_is_refused(images: list[LocalFeatures]):
+    with pytest.raises(RecipeError, match="local features") as refused:
+        rerankers.build("geometry", branch=0).rerank(ask(), rank(images), FakeGallery(images))
+    assert refused.value.actual == "branch 0"
+
+
+def test_a_matcher_and_a_ratio_beside_it_are_refused():
+    with pytest.raises(RecipeError, match="matcher"):
+        rerankers.build("geometry", matcher="mutual", ratio=0.8)

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from resight.search.verification import match
+from resight.search.matchers import LocalFeatures
+from resight.search.matchers.ratio import Ratio
+
+
+def make_local(vectors: np.ndarray) -> LocalFeatures:
+    return LocalFeatures("a", vectors, np.zeros((len(vectors), 4), np.float32))
+
+
+def match(query: np.ndarray, image: np.ndarray, ratio: float = 0.9, mutual: bool = True) -> np.ndarray:
+    return Ratio(ratio, mutual).match(make_local(query), make_local(image))
 
 
 def unit(rows: object) -> np.ndarray:
