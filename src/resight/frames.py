@@ -1,4 +1,5 @@
 """Data frames of pandas and polars, for users who have one of them: columns in, a frame out. Neither is required."""
+
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence

@@ -35,6 +35,8 @@ def find_settings(name: str, folder: Path) -> dict[str, Any]:
         return {"model": write_network(folder / "small.onnx")}
     if name == "superpoint":
         return {"weights": write_superpoint(folder / "superpoint.pth"), "threshold": 0.0}
+    if name == "place":
+        return {"model": "cosplace", "untrained": True, "backbone": "resnet18", "size": 128}
     if name in ("cider", "landmark"):  # which are built without weights, so that they can be trained
         return {"untrained": True, "backbone": "resnet18", "size": 128}
     try:

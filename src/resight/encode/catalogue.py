@@ -28,7 +28,11 @@ from resight.encode.named_networks import BACKBONES, Cost, Model
 from resight.errors import MissingWeights, ResightError
 from resight.types import Choice, Descriptors, ImageRef, Picture, Skipped
 
-PACKAGES = {"timm": ("torch", "timm"), "transformers": ("torch", "transformers")}  # that a plug-in imports
+PACKAGES = {  # that a plug-in imports
+    "timm": ("torch", "timm"),
+    "transformers": ("torch", "transformers"),
+    "place": ("torch", "timm"),
+}
 UNKNOWN = About("", 0, "", "", "")  # of an installed plug-in that says nothing about itself
 SIZE = 640, 480  # of the pictures that `measure` encodes
 
@@ -106,14 +110,14 @@ def _describe_plugin(name: str, about: About) -> Entry:
 
 def _describe_model(model: Model) -> Entry:
     source = str(model.encoder.settings["model"])
-    hub = f"timm/{source}" if model.encoder.name == "timm" else source
+    hub = f"hub timm/{source}" if model.encoder.name == "timm" else f"hub {source}"
     return Entry(
         name=model.name,
         family=model.family,
         dimensions=model.dimensions,
         tokens=model.tokens,
         rows="patch or cell",
-        weights="a file of your own" if model.own_weights else f"hub {hub}",
+        weights=model.source or ("a file of your own" if model.own_weights else hub),
         licence=model.licence,
         gated=model.gated,
         title=model.title,

@@ -31,7 +31,8 @@ class Model:
     parameters: float  # millions
     licence: str  # of the weights
     gated: bool = False  # the makers require consent to their conditions
-    own_weights: bool = False  # not on the hub: `weights` must name a file
+    own_weights: bool = False  # not to be downloaded: `weights` must name a file
+    source: str = ""  # of the weights; empty: the hub
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def resolve(choice: Choice) -> Choice:
             f"{model.title} needs a weights file",
             expected="the setting weights, the path of a .safetensors or .pth file",
             actual="none",
-            fix=f'encoder = {{ name = "{model.name}", weights = "FILE" }}',
+            fix=f'encoder = {{ name = "{model.name}", weights = "FILE" }}'
+            + (f" ({model.source})" if model.source else ""),
         )
     return replace(model.encoder, settings={**model.encoder.settings, **choice.settings})
 

@@ -3,6 +3,9 @@
 In: the path of a `.pth` file, as `torch.save(model.state_dict(), path)` writes it (today's zip, or the series of
 pickles from before torch 1.6). Out: {name: array}. A pickle is a program: this reader lets it build ordered
 dictionaries and tensors of plain numbers, and refuses every other name before it calls anything.
+
+`load_script` does the same for a TorchScript archive: tensors by the names of the modules that hold them. Such an
+archive also holds a program in TorchScript, which this reader never looks at.
 """
 
 import io
@@ -11,7 +14,7 @@ import pickle
 import pickletools
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.files.restricted_pickle import load_restricted
+from resight.files.restricted_pickle import Record, load_restricted
 
 MAGIC = 0x1950A86A20F9469CFC6C
 STORAGES = {
@@ -35,6 +38,7 @@ STORAGES = {
     "BoolStorage": "|b1",
 }
 MEMO_LIMIT = 1_000_000  # the C unpickler allocates its memo up to the highest number in the file
+PARTS_LIMIT = 100_000  # of a script: modules, tensors and other attributes
 DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError)
 Arrays = dict[str, NDArray[Any]]
 
@@ -56,6 +60,42 @@ def load(path: Path, inside: str = "") -> Arrays:
         return {str(name): tensor.to_array() for name, tensor in table.items()}
     except DAMAGED as error:
         raise _refuse(path, str(error)) from error
+
+
+def is_script(path: Path) -> bool:
+    """Whether the file is a TorchScript archive: one with a folder `code`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.partition("/")[2].startswith("code/") for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def load_script(path: Path) -> Arrays:
+    """Parameters and buffers of a saved script, by name."""
+    try:
+        tensors = dict(_list_tensors(_read_zip(path.read_bytes(), _ScriptNames())))
+        arrays = {name: tensor.to_array() for name, tensor in tensors.items()}
+    except OSError as error:
+        raise _refuse(path, str(error)) from error
+    except (*DAMAGED, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        raise _refuse(path, str(error) or type(error).__name__) from error
+    if not arrays:
+        raise _refuse(path, "it is a frozen script, whose tensors have no names")
+    return arrays
+
+
+def _list_tensors(root: Any) -> Iterator[tuple[str, "_Tensor"]]:
+    waiting = [("", root)]
+    for _ in range(PARTS_LIMIT):  # modules may contain one another without end
+        if not waiting:
+            return
+        prefix, value = waiting.pop()
+        if isinstance(value, _Tensor):
+            yield prefix, value
+        elif isinstance(value, Record) and isinstance(value.state, dict):
+            waiting += [(f"{prefix}.{name}".lstrip("."), part) for name, part in value.state.items()]
+    raise ValueError("its modules contain one another")
 
 
 @dataclass
@@ -89,10 +129,11 @@ class _Tensor:
         return np.lib.stride_tricks.as_strided(numbers[self.offset :], self.shape, steps).copy()
 
 
-def _read_zip(data: bytes) -> Any:
+def _read_zip(data: bytes, names: Mapping[str, Any] | None = None) -> Any:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = {entry.filename.partition("/")[2]: entry for entry in archive.infolist()}
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries.values()):
+        numbers = [entry for name, entry in entries.items() if not name.startswith("code/")]
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in numbers):
             raise ValueError("its entries are compressed, which torch never does")
         if "byteorder" in entries and archive.read(entries["byteorder"]).strip() != b"little":
             raise ValueError("its numbers are big-endian")
@@ -101,7 +142,7 @@ def _read_zip(data: bytes) -> Any:
             storage.numbers = _to_numbers(archive.read(entries[f"data/{key}"]), storage)
             return storage
 
-        return _unpickle(io.BytesIO(archive.read(entries["data.pkl"])), find)
+        return _unpickle(io.BytesIO(archive.read(entries["data.pkl"])), find, names)
 
 
 def _read_series_of_pickles(data: bytes) -> Any:
@@ -123,7 +164,9 @@ def _read_series_of_pickles(data: bytes) -> Any:
     return table
 
 
-def _unpickle(stream: io.BytesIO, find: Callable[[_Storage, str], _Storage]) -> Any:
+def _unpickle(
+    stream: io.BytesIO, find: Callable[[_Storage, str], _Storage], names: Mapping[str, Any] | None = None
+) -> Any:
     """The next pickle of the stream; `find` maps a storage that it names to the one to use."""
     start = stream.tell()
     for opcode, argument, _ in pickletools.genops(stream):
@@ -136,7 +179,7 @@ def _unpickle(stream: io.BytesIO, find: Callable[[_Storage, str], _Storage]) -> 
             raise pickle.UnpicklingError("it refers to something that is not a plain storage")
         return find(_Storage(dtype, int(length)), str(key))
 
-    return load_restricted(io.BytesIO(stream.getvalue()[start : stream.tell()]), NAMES, find_storage)
+    return load_restricted(io.BytesIO(stream.getvalue()[start : stream.tell()]), names or NAMES, find_storage)
 
 
 def _rebuild(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> _Tensor:
@@ -150,6 +193,23 @@ NAMES = {  # that a state dict needs
     "torch._utils._rebuild_tensor_v2": _rebuild,
     **{f"torch.{name}": dtype for name, dtype in STORAGES.items()},
 }
+
+
+class _ScriptNames(dict[str, Any]):
+    """The names of a script: its own classes are records, its lists of numbers are not needed."""
+
+    def __init__(self) -> None:
+        super().__init__(NAMES)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or str(name).startswith(("__torch__.", "torch.jit._pickle."))
+
+    def __missing__(self, name: str) -> Any:
+        return Record if name.startswith("__torch__.") else _drop
+
+
+def _drop(*_: Any) -> None:
+    return None
 
 
 def _to_numbers(data: bytes, storage: _Storage) -> NDArray[Any]:

@@ -23,6 +23,16 @@ def load_restricted(
     return _Restricted(stream, names, persistent, encoding).load()
 
 
+class Record:
+    """Stands in for any class: an object that holds its pickled state and does nothing."""
+
+    def __init__(self) -> None:
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
 class _Restricted(pickle.Unpickler):
     def __init__(
         self, stream: BinaryIO, names: Mapping[str, Any], persistent: Callable[[Any], Any] | None, encoding: str
@@ -37,6 +47,8 @@ class _Restricted(pickle.Unpickler):
         if known not in self._names:
             raise ForbiddenName(f"it names {module}.{name}")
         found = self._names[known]
+        if found is Record:
+            return type("Record", (Record,), {})  # its own, for the same reason
         # A pickle may set attributes of a function, so it gets one of its own.
         return (lambda *values: found(*values)) if callable(found) else found
 

@@ -12,9 +12,10 @@
     name = "geometry"
 
 A recipe is found by the path of its file or, if it comes with the package, by its name ("sift",
-"craterbench/backbones"). Steps: read TOML; replace `{here}/` by the folder of the file (paths.py); put in `overrides`,
-which are `key=value` strings with dotted keys such as "branches.0.encoder.features=2000" (overrides.py); expand rows
-and alternatives, which make many recipes of one (expand.py); validate (tables.py).
+"craterbench/backbones"); a network of NETWORKS is one by itself. Steps: read TOML; replace `{here}/` by the folder of
+the file (paths.py); put in `overrides`, which are `key=value` strings with dotted keys such as
+"branches.0.encoder.features=2000" (overrides.py); expand rows and alternatives, which make many recipes of one
+(expand.py); validate (tables.py).
 """
 
 import copy
@@ -43,6 +44,22 @@ __all__ = [
     "shipped_path",
     "to_table",
 ]
+
+
+# Networks with a vector of their own and published weights: each is a preset, its vector searched exactly.
+NETWORKS = (
+    "sscd",
+    "sscd_large",
+    "cosplace",
+    "eigenplaces",
+    "mixvpr",
+    "boq",
+    "boq_resnet50",
+    "salad",
+    "megaloc",
+    "delg",
+    "superglobal",
+)
 
 
 def load(source: str | Path, overrides: Sequence[str] = (), preset: str | Path | None = None) -> Recipe:
@@ -163,9 +180,11 @@ def shipped_path(name: str) -> Path:
     if name not in known:  # which also keeps every name inside the folder
         raise RecipeError(
             f"no recipe {name!r}",
-            expected=f"the path of a .toml file, or one of {', '.join(known)}",
+            expected=f"the path of a .toml file, or one of {', '.join([*known, *NETWORKS])}",
             actual=name,
-            fix=did_you_mean(name, known, "check the path; docs/guides/recipes.md shows how to write one"),
+            fix=did_you_mean(
+                name, [*known, *NETWORKS], "check the path; docs/guides/recipes.md shows how to write one"
+            ),
         )
     return _folder() / f"{name}.toml"
 
@@ -174,6 +193,11 @@ def _read(source: str | Path) -> dict[str, Any]:
     """The tables of a recipe file; a recipe without a name is called like its file."""
     path, name = Path(source), Path(source).stem
     if not (path.suffix == ".toml" and path.is_file()):
+        if source in NETWORKS:
+            return {
+                "name": source,
+                "branches": [{"encoder": source, "descriptor": {"name": "pooled", "pooling": "head"}}],
+            }
         path, name = shipped_path(str(source)), str(source)
     try:
         return expand_here({"name": name, **load_toml(path.read_text(encoding="utf-8"))}, path.parent)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resight import plugins
+from resight import plugins, recipe
 from resight.encode import catalogue, named_networks
 from resight.encode.named_networks import resolve, resolve_branch
 from resight.errors import MissingWeights, RecipeError
@@ -49,6 +49,14 @@ def test_every_network_has_a_plugin_and_every_fact():
         assert model.encoder.name in plugins.names(named_networks.BACKBONES)
         assert model.title and model.family and model.training and model.licence
         assert model.dimensions > 0 and model.tokens > 0 and model.parameters > 0
+
+
+def test_every_network_with_a_published_vector_is_a_preset():
+    published = [model.name for model in named_networks.catalogue().values() if model.encoder.name == "place"]
+    assert sorted(published) == sorted(recipe.NETWORKS)
+    (branch,) = recipe.load("megaloc", ["branches.0.encoder.weights=own.pth"]).branches
+    assert branch.encoder == Choice("megaloc", {"weights": "own.pth"})
+    assert branch.descriptor == Choice("pooled", {"pooling": "head"})
 
 
 def test_no_network_is_called_like_a_plugin():

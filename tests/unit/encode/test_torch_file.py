@@ -181,3 +181,47 @@ def test_a_missing_file_and_a_missing_entry_are_refused(tmp_path: Path):
     (tmp_path / "a.pth").write_bytes(stream.getvalue())
     with pytest.raises(InputError, match=r"data\.pkl"):
         torch_file.load(tmp_path / "a.pth")
+
+
+def record(name: str, state: bytes) -> bytes:
+    """An object of a script's own class with a state."""
+    return b"c__torch__." + name.encode() + b"\n)\x81" + state + b"b"
+
+
+def state(**parts: bytes) -> bytes:
+    return b"}(" + b"".join(plain(name) + part for name, part in parts.items()) + b"u"
+
+
+def write_script(path: Path, program: bytes) -> Path:
+    write_zip(path, b"\x80\x02" + program + b".")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("net/code/__torch__.py", "raise SystemExit")
+    return path
+
+
+def test_tensors_of_a_script_have_the_names_of_its_modules(tmp_path: Path):
+    numbers = b"ctorch.jit._pickle\nbuild_intlist\n(" + plain([1, 2]) + b"tR"
+    inner = record("nn\nLinear", state(weight=rebuild(0, (2, 3), (3, 1)), bias=rebuild(4, (2,), (1,))))
+    path = write_script(tmp_path / "a.pt", record("net\nNet", state(training=plain(False), sizes=numbers, fc=inner)))
+    assert torch_file.is_script(path) and not torch_file.is_script(write_zip(tmp_path / "b.pt", table()))
+    arrays = torch_file.load_script(path)
+    assert {name: array.tolist() for name, array in arrays.items()} == {
+        "fc.weight": [[0, 1, 2], [3, 4, 5]],
+        "fc.bias": [4, 5],
+    }
+
+
+def test_a_script_may_use_its_own_names_alone(tmp_path: Path):
+    harmed = tmp_path / "harmed"
+    harm = pickle.dumps(Harm(harmed), 2)[2:-1]
+    path = write_script(tmp_path / "a.pt", record("net\nNet", state(a=harm, w=rebuild(0, (6,), (1,)))))
+    with pytest.raises(InputError, match="it names"):
+        torch_file.load_script(path)
+    assert not harmed.exists()
+
+
+def test_modules_that_contain_themselves_are_refused(tmp_path: Path):
+    # The record is put into the memo before its state, which refers to it.
+    program = b"c__torch__.net\nNet\n)\x81q\x01}(" + plain("self") + b"h\x01ub"
+    with pytest.raises(InputError, match="contain one another"):
+        torch_file.load_script(write_script(tmp_path / "a.pt", program))

@@ -14,8 +14,6 @@ module.
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from resight.encode.backbones import About
 from resight.encode.backbones._trainable import (
     Blueprint,
@@ -27,10 +25,10 @@ from resight.encode.backbones._trainable import (
 from resight.encode.named_networks import Cost
 from resight.encode.networks.flops import count_costs
 from resight.encode.networks.landmark.landmark_design import KEY, Design
-from resight.encode.networks.landmark.landmark_network import LandmarkNetwork
+from resight.encode.networks.landmark.landmark_network import LandmarkNetwork, MapReader
 from resight.encode.networks.landmark.published_layouts import load_landmark_weights
 from resight.encode.networks.landmark.resnet_stages import ResNetStages, make_stages
-from resight.encode.networks.torch_backbone import Outputs, Settings
+from resight.encode.networks.torch_backbone import Settings
 from resight.errors import RecipeError
 
 TITLE = "landmark"
@@ -68,7 +66,7 @@ BLUEPRINT = Blueprint(Design, KEY, make_trunk, LandmarkNetwork, load_landmark_we
 
 def build(config: Config) -> TrainableBackbone:
     network = make_network(config)
-    return TrainableBackbone(TITLE, Reader(network), config, f"landmark {network.design}")
+    return TrainableBackbone(TITLE, MapReader(network), config, f"landmark {network.design}")
 
 
 def make_network(config: Config) -> LandmarkNetwork:
@@ -81,28 +79,11 @@ def find_weights(config: Config) -> Path | None:
     return find_file(TITLE, config)
 
 
-def sketch(config: Config) -> "Reader":
+def sketch(config: Config) -> MapReader:
     """The network without values, on torch's meta device."""
-    return Reader(BLUEPRINT.sketch(config))
+    return MapReader(BLUEPRINT.sketch(config))
 
 
 def count_parts(config: Config) -> list[Cost]:
-    network = sketch(config).network
+    network = BLUEPRINT.sketch(config)
     return count_costs(network, network.components, config.size or network.trunk.input.size)
-
-
-class Reader:
-    """The Network that TorchBackbone runs."""
-
-    def __init__(self, network: LandmarkNetwork) -> None:
-        self.network = network
-        self.module: torch.nn.Module = network
-        self.input = network.trunk.input
-
-    def run(self, planes: torch.Tensor) -> Outputs:
-        seen = self.network.see(planes)
-        rows, columns = seen.maps.shape[2:]
-        attention = None if seen.attention is None else seen.attention.flatten(1)
-        return Outputs(
-            seen.maps.flatten(2).transpose(1, 2), (rows, columns), attention=attention, head=seen.descriptors
-        )

@@ -1,10 +1,10 @@
 """Checkpoint files: read, fitted to a network, and written.
 
-`load_weights`: a file (.safetensors, or .pth, .pt, .bin read with weights_only, so that nothing in it is executed) and
-a network → the network with those weights, or an error that names the keys and shapes that do not fit. It removes what
-training wraps around a state dict: the keys "state_dict", "model", "teacher", …, and any prefix of the network's own
-names, such as "module.backbone.". Of several copies of the network it prefers a teacher or an average. Heads that the
-network does not have are left out.
+`load_weights`: a file and a network → the network with those weights, or an error that names the keys and shapes that
+do not fit. A file is a .safetensors, a .pth, .pt or .bin read with weights_only, or a TorchScript archive, of which the
+tensors are read. Nothing in a file is executed. `load_weights` removes what training wraps around a state dict: the
+keys "state_dict", "model", "teacher", …, and any prefix of the network's own names, such as "module.backbone.". Of
+several copies of the network it prefers a teacher or an average. Heads that the network does not have are left out.
 
 `save_tensors`: tensors → a .safetensors file; a full disk raises OSError, as with any other file.
 """
@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from resight.errors import RecipeError
+from resight.encode import torch_file
+from resight.errors import InputError, RecipeError
 
 WRAPPERS = (
     "state_dict_ema",
@@ -28,6 +29,7 @@ WRAPPERS = (
     "teacher",
     "state_dict",
     "model_state_dict",
+    "model_state",
     "model",
     "network",
     "student",
@@ -102,6 +104,8 @@ def refuse_misfit(
 
 
 def read(path: Path) -> Mapping[str, object]:
+    if torch_file.is_script(path):
+        return read_script(path)
     try:
         # Training scripts save their options beside the weights, as a plain namespace.
         with torch.serialization.safe_globals([argparse.Namespace]):
@@ -132,6 +136,19 @@ def read(path: Path) -> Mapping[str, object]:
             fix="save the network's state dict",
         )
     return found
+
+
+def read_script(path: Path) -> Mapping[str, object]:
+    """The tensors of a TorchScript archive; the program in it is not run."""
+    try:
+        return {name: torch.from_numpy(array) for name, array in torch_file.load_script(path).items()}
+    except (InputError, TypeError) as error:
+        raise RecipeError(
+            f"cannot read the weights in the TorchScript archive {path}",
+            expected="an archive with tensors by name; resight never runs the program in one",
+            actual=error.problem if isinstance(error, InputError) else str(error),
+            fix="use the authors' file of plain weights (.pth, .safetensors), or export the network to ONNX",
+        ) from error
 
 
 def unwrap(found: Mapping[str, object], path: Path) -> State:

@@ -5,7 +5,6 @@ its settings → whether its weights are here, or None where only its library ca
 that is rare: timm keeps them at "timm/<name>" of the hub, and older copies in torch's own cache.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from huggingface_hub import constants
 
 from resight.encode import named_networks
+from resight.encode.networks import releases
 from resight.errors import MissingWeights, RecipeError
 from resight.files.documents import read_table
 from resight.files.inside import resolve_inside
@@ -67,6 +67,8 @@ def has_weights(plugin: str, settings: Mapping[str, Any]) -> bool | None:
         return None
     if plugin == "timm":
         return has_timm_weights(model)
+    if plugin == "place":
+        return True if releases.find(model) else None
     if plugin != "transformers":
         return None
     return (Path(model).is_dir() or _has_repository(model)) and bool(find_pretrained(model))
@@ -106,7 +108,6 @@ def _fits(value: Any, kind: type, values: range) -> bool:
 
 
 def _has_checkpoints() -> bool:
-    """Whether torch's cache (torch.hub.get_dir) has files; timm knows which of its networks they belong to."""
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    folder = Path(os.environ.get("TORCH_HOME", Path(cache, "torch"))).expanduser() / "hub" / "checkpoints"
+    """Whether torch's cache has files; timm knows which of its networks they belong to."""
+    folder = releases.find_checkpoints()
     return folder.is_dir() and any(folder.iterdir())

@@ -162,3 +162,40 @@ def test_a_file_that_is_not_there_is_told_from_a_damaged_one(tmp_path: Path):
     (tmp_path / "broken.pth").write_text("hello")
     with pytest.raises(RecipeError, match=r"actual: \w+Error"):
         read(tmp_path / "broken.pth")
+
+
+class Scripted(torch.nn.Module):  # type: ignore[misc]
+    """A network that leaves a trace when its program runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.BatchNorm1d(2))
+        self.norm = torch.nn.LayerNorm(2)
+        self.sizes = [1, 2]
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.blocks(values))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+@pytest.mark.parametrize("make", ["script", "trace"])
+def test_the_tensors_of_a_torchscript_archive_are_read_without_its_program(
+    make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    network = Scripted().eval()
+    network.load_state_dict(make_state(5.0))
+    script = torch.jit.script(network) if make == "script" else torch.jit.trace(network, torch.zeros(3, 2))
+    script.save(str(tmp_path / "own.pt"))
+    monkeypatch.setattr(torch.jit, "load", None)
+    loaded = make_network()
+    load_weights(loaded, tmp_path / "own.pt")
+    for name, tensor in loaded.state_dict().items():
+        assert name.endswith("num_batches_tracked") or (tensor == 5).all(), name
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_a_frozen_script_has_no_names_and_says_what_to_use(tmp_path: Path):
+    torch.jit.freeze(torch.jit.script(Scripted().eval())).save(str(tmp_path / "own.pt"))
+    with pytest.raises(RecipeError, match="TorchScript") as refused:
+        load_weights(make_network(), tmp_path / "own.pt")
+    assert "frozen" in refused.value.actual and "plain weights" in refused.value.fix

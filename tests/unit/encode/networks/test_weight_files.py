@@ -58,7 +58,9 @@ def test_without_weights_every_network_lacks_what_its_plugin_says():
 def test_with_weights_in_the_cache_every_network_is_ready(cache: Path, name: str):
     import timm
 
-    plain = [choice for choice in NETWORKS if not choice.name.startswith("marsdino")]
+    libraries = {"timm", "transformers"}
+    known = named_networks.catalogue()
+    plain = [one for one in NETWORKS if known[one.name].encoder.name in libraries and not known[one.name].own_weights]
     for choice in {str(named_networks.resolve(each).settings["model"]): each for each in plain}.values():
         network = named_networks.resolve(choice)
         model = str(network.settings["model"])
@@ -66,6 +68,17 @@ def test_with_weights_in_the_cache_every_network_is_ready(cache: Path, name: str
     light, slow = ask_both([*plain, *CHANGED])
     assert light == slow
     assert all(entry.ready for entry in light)
+
+
+@pytest.mark.usefixtures("libraries")
+def test_published_files_of_place_networks_count_where_torch_hub_puts_them(cache: Path):
+    path = cache / "torch" / "hub" / "checkpoints" / "dino_salad.ckpt"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    download(cache, "gberton/MegaLoc", "model.safetensors")
+    light, slow = ask_both([Choice("salad"), Choice("megaloc"), Choice("cosplace"), Choice("boq_resnet50")])
+    assert light == slow
+    assert [entry.ready for entry in light] == [True, True, False, False]
 
 
 @pytest.mark.usefixtures("libraries")

@@ -20,6 +20,7 @@ class Described:
     vectors: torch.Tensor  # [B, dimensions], not yet of unit length
     maps: torch.Tensor  # [B, D, h, w], the cells that the head pools
     attention: torch.Tensor | None = None  # [B, h, w], 0 or more; None: the network weighs its cells by none
+    cls: torch.Tensor | None = None  # [B, D] of a transformer
 
 
 class GeM(torch.nn.Module):

@@ -13,22 +13,21 @@ DOLG's code shows its network blue, green, red: the first convolution is turned 
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
-import torch
-
-from resight.encode.networks.checkpoint_loader import State, load_weights, read, refuse_misfit, unwrap
+from resight.encode.networks.checkpoint_loader import load_weights, read, unwrap
 from resight.encode.networks.landmark.landmark_design import Name
 from resight.encode.networks.landmark.landmark_network import LandmarkNetwork
+from resight.encode.networks.layout_rules import Rules, fill, list_pycls_rules
 
 WRAPPER = "module."  # of torch's DataParallel
-STATE = "model_state"  # where DOLG's files keep their tensors
-CLASSIFIER = r"(final|desc_cls|classifier)\..*"  # of training alone
-UNUSED = r".*\.soa[45]\.gamma"  # a parameter that SOLAR's code never reads
+FIRST = "globalmodel.stem.conv.weight"  # convolution of DOLG
+UNUSED = (
+    r"(final|desc_cls|classifier)\..*"  # of training alone
+    r"|.*\.soa[45]\.gamma"  # a parameter that SOLAR's code never reads
+)
 
-# Pattern of a name in the file → name in the network, `{}` standing for the pattern's groups; the first is the anchor.
-Rules = tuple[tuple[str, str], ...]
+# The first rule of each network is its anchor: a file without such a name has our own layout.
 LAYOUTS: dict[Name, Rules] = {
     "gem": (
         (r"backbone\.0\.(.*)", "trunk.model.conv1.{0}"),
@@ -50,21 +49,7 @@ LAYOUTS: dict[Name, Rules] = {
         (r"whiten\.(.*)", "head.whiten.{0}"),
     ),
     "dolg": (
-        (r"globalmodel\.stem\.conv\.(.*)", "trunk.model.conv1.{0}"),
-        (r"globalmodel\.stem\.bn\.(.*)", "trunk.model.bn1.{0}"),
-        *(
-            rule
-            for number, letter in enumerate("abc", 1)
-            for rule in (
-                (rf"globalmodel\.s(\d)\.b(\d+)\.f\.{letter}\.(.*)", f"trunk.model.layer{{0}}.{{1}}.conv{number}.{{2}}"),
-                (
-                    rf"globalmodel\.s(\d)\.b(\d+)\.f\.{letter}_bn\.(.*)",
-                    f"trunk.model.layer{{0}}.{{1}}.bn{number}.{{2}}",
-                ),
-            )
-        ),
-        (r"globalmodel\.s(\d)\.b(\d+)\.proj\.(.*)", "trunk.model.layer{0}.{1}.downsample.0.{2}"),
-        (r"globalmodel\.s(\d)\.b(\d+)\.bn\.(.*)", "trunk.model.layer{0}.{1}.downsample.1.{2}"),
+        *list_pycls_rules(r"globalmodel\."),
         (r"localmodel\.aspp\.im_pool\.1\.(.*)", "head.local.context.whole.{0}"),
         (r"localmodel\.aspp\.aspp\.0\.(.*)", "head.local.context.point.{0}"),
         *(
@@ -110,50 +95,12 @@ LAYOUTS: dict[Name, Rules] = {
 
 def load_landmark_weights(network: LandmarkNetwork, path: Path) -> None:
     """Fill `network` from a file in our layout or in that of the authors."""
-    found = read(path)
-    inner = found.get(STATE, found)
-    state = unwrap(inner if isinstance(inner, Mapping) else found, path)
-    state = {name.removeprefix(WRAPPER): tensor for name, tensor in state.items()}
+    state = {name.removeprefix(WRAPPER): tensor for name, tensor in unwrap(read(path), path).items()}
     rules = LAYOUTS.get(network.design.design, ())
     if not any(re.fullmatch(rules[0][0], name) for name in state if rules):
         load_weights(network, path)
         return
-    known = network.state_dict()
-    renamed = rename(state, rules, known)
-    missing = [name for name in known if name not in renamed and not name.endswith("num_batches_tracked")]
-    unknown = [name for name in renamed if name not in known]
-    reshaped = [name for name in renamed if name in known and renamed[name].shape != known[name].shape]
-    if missing or unknown or reshaped:
-        raise refuse_misfit(
-            path.name,
-            {name: known[name].shape for name in missing},
-            {name: (renamed[name].shape, known[name].shape) for name in reshaped},
-            {name: renamed[name].shape for name in unknown},
-            "set design, backbone, dimensions, width and atrous as the network was trained",
-        )
     if network.design.design == "dolg":
-        renamed["trunk.model.conv1.weight"] = renamed["trunk.model.conv1.weight"].flip(1)
-    network.load_state_dict(renamed, strict=False)
-
-
-def rename(state: State, rules: Rules, known: Mapping[str, torch.Tensor]) -> State:
-    """The tensors under our names; those that no rule names keep theirs, the classifier is left out."""
-    renamed: State = {}
-    for name, tensor in state.items():
-        if re.fullmatch(CLASSIFIER, name) or re.fullmatch(UNUSED, name):
-            continue
-        new = _rename_one(name, rules)
-        is_same_but_for_ones = new in known and known[new].numel() == tensor.numel()  # p [1] and query [1, L, d]
-        renamed[new] = tensor.reshape(known[new].shape) if is_same_but_for_ones else tensor
-    return renamed
-
-
-def _rename_one(name: str, rules: Rules) -> str:
-    for pattern, new in rules:
-        match = re.fullmatch(pattern, name)
-        if match:
-            groups = list(match.groups())
-            if name.startswith("globalmodel.s") and not name.startswith("globalmodel.stem"):
-                groups[1] = str(int(groups[1]) - 1)  # DOLG counts the blocks of a stage from 1
-            return new.format(*groups)
-    return name
+        state = {name: tensor.flip(1) if name == FIRST else tensor for name, tensor in state.items()}
+    fix = "set design, backbone, dimensions, width and atrous as the network was trained"
+    fill(network, state, rules, UNUSED, path.name, fix)
