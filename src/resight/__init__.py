@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from resight.collection import open_collection as open
     from resight.collection.add import AddReport
     from resight.collection.answer import Answer
+    from resight.collection.embeddings import Embeddings
+    from resight.collection.image_encoder import ImageEncoder, load_encoder
     from resight.data.image_inputs import load_image
+    from resight.encode.backbones.own import wrap_encoder
+    from resight.encode.backbones.precomputed import own_vectors
     from resight.errors import ResightError
     from resight.evaluate.comparison import compare
     from resight.evaluate.evaluate import evaluate
@@ -40,21 +44,26 @@ _HOMES = {
     "Answer": ("resight.collection.answer", "Answer"),
     "Box": ("resight.types", "Box"),
     "Collection": ("resight.collection", "Collection"),
+    "Embeddings": ("resight.collection.embeddings", "Embeddings"),
     "Evidence": ("resight.types", "Evidence"),
     "Hit": ("resight.types", "Hit"),
+    "ImageEncoder": ("resight.collection.image_encoder", "ImageEncoder"),
     "ImageRef": ("resight.types", "ImageRef"),
     "Match": ("resight.types", "Match"),
     "Recipe": ("resight.types", "Recipe"),
     "ResightError": ("resight.errors", "ResightError"),
     "compare": ("resight.evaluate.comparison", "compare"),
     "dedup": ("resight.tasks.dedup", "dedup"),
+    "load_encoder": ("resight.collection.image_encoder", "load_encoder"),
     "load_image": ("resight.data.image_inputs", "load_image"),
     "load_recipe": ("resight.recipe", "load"),
     "locate": ("resight.tasks.locate", "locate"),
     "lookalikes": ("resight.tasks.lookalikes", "lookalikes"),
     "match": ("resight.tasks.match", "match"),
     "open": ("resight.collection", "open_collection"),
+    "own_vectors": ("resight.encode.backbones.precomputed", "own_vectors"),
     "plan": ("resight.tasks.plan", "plan"),
+    "wrap_encoder": ("resight.encode.backbones.own", "wrap_encoder"),
 }
 _PACKAGES = ("audit", "evaluate", "train")  # that can be called
 
@@ -63,8 +72,10 @@ __all__ = [
     "Answer",
     "Box",
     "Collection",
+    "Embeddings",
     "Evidence",
     "Hit",
+    "ImageEncoder",
     "ImageRef",
     "Match",
     "Recipe",
@@ -73,14 +84,17 @@ __all__ = [
     "compare",
     "dedup",
     "evaluate",
+    "load_encoder",
     "load_image",
     "load_recipe",
     "locate",
     "lookalikes",
     "match",
     "open",
+    "own_vectors",
     "plan",
     "train",
+    "wrap_encoder",
 ]
 
 

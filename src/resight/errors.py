@@ -58,6 +58,20 @@ class ResightError(Exception):
         parts = (("expected", expected), ("actual", actual), ("fix", fix))
         super().__init__("\n".join([problem, *(f"  {name}: {text}" for name, text in parts if text)]))
 
+    def at_image(self, number: int) -> "ResightError":
+        """Say which image of a batch the error concerns.
+
+        Args:
+            number: The image, counted from 1.
+
+        Returns:
+            The same error, whose problem begins with the image.
+        """
+        parts = {"expected": self.expected, "actual": self.actual, "fix": self.fix}
+        error = type(self)(f"image {number:,} of the batch: {self.problem}", **parts)
+        error.__cause__ = self
+        return error
+
 
 class InputError(ResightError):
     """The input cannot be used."""

@@ -15,8 +15,10 @@ NAMES = [
     "Answer",
     "Box",
     "Collection",
+    "Embeddings",
     "Evidence",
     "Hit",
+    "ImageEncoder",
     "ImageRef",
     "Match",
     "Recipe",
@@ -25,14 +27,17 @@ NAMES = [
     "compare",
     "dedup",
     "evaluate",
+    "load_encoder",
     "load_image",
     "load_recipe",
     "locate",
     "lookalikes",
     "match",
     "open",
+    "own_vectors",
     "plan",
     "train",
+    "wrap_encoder",
 ]
 HEAVY = {"cv2", "faiss", "fastapi", "lance", "lancedb", "onnxruntime", "pyarrow", "scipy", "torch"}
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from resight import recipe as recipes
 from resight import store as stores
@@ -26,7 +26,7 @@ from resight.encode.encoder import Encoder
 from resight.encode.feature_cache import FeatureCache
 from resight.files.lock import writer_lock
 from resight.store import KEEP, ImageRecord, Store
-from resight.types import Descriptors, ImageRef, Recipe
+from resight.types import Attribute, Descriptors, ImageRef, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.add import AddReport, EncodedImages, Progress, ReadImage
@@ -44,6 +44,7 @@ def open_collection(
     path: str | Path,
     recipe: Recipe | str | Path | None = None,
     *,
+    encoder: Any = None,
     must_exist: bool = False,
     cache: FeatureCache | None = None,
     engine: str = LOCAL,
@@ -56,6 +57,8 @@ def open_collection(
         path: A folder, or an s3://… address.
         recipe: The name of a shipped recipe, the path of a TOML file, or a Recipe; default: the collection's own.
             It may change how an existing collection is searched, but not its encoding.
+        encoder: Instead of the recipe's: the name of an encoder, an ONNX file, a network of torch, timm or
+            sentence-transformers, a function (`wrap_encoder`), or vectors that you compute yourself (`own_vectors`).
         must_exist: Refuse to create a collection.
         cache: Reuse features in this cache: no picture goes through the same network twice.
         engine: Where searches run: "local", "ray", "ray://HOST:PORT" or "ray://auto".
@@ -82,18 +85,23 @@ def open_collection(
         start_engine(engine)
     folder = Path(path)
     wanted = recipes.load(recipe) if isinstance(recipe, (str, Path)) else recipe
+    if encoder is not None:
+        from resight.collection.own_encoder import attach
+
+        made = metadata.read(folder) if must_exist or metadata.exists(folder) else None
+        wanted, networks = attach(encoder, wanted, made.recipe if made else None, made.spaces if made else ())
     if must_exist or metadata.exists(folder):
         made = metadata.read(folder)
         if wanted is not None:
-            encoder = Encoder(wanted.branches, networks=networks)
-            check_same_encoding(folder, made.spaces, encoder)
-            networks = encoder.networks
+            encoders = Encoder(wanted.branches, networks=networks)
+            check_same_encoding(folder, made.spaces, encoders)
+            networks = encoders.networks
         return Collection(folder, made, wanted or made.recipe, cache, engine, read, networks)
     wanted = wanted or recipes.load(DEFAULT)
-    encoder = Encoder(wanted.branches, networks=networks)
+    encoders = Encoder(wanted.branches, networks=networks)
     store = partial(stores.build, wanted.store.name, folder=folder, **wanted.store.settings)
-    made = metadata.create(folder, wanted, encoder.spaces, lambda: store(layout=measure_layout(encoder)))
-    networks = move_networks(encoder, wanted, made.recipe) if made.spaces == encoder.spaces else None
+    made = metadata.create(folder, wanted, encoders.spaces, lambda: store(layout=measure_layout(encoders)))
+    networks = move_networks(encoders, wanted, made.recipe) if made.spaces == encoders.spaces else None
     return Collection(folder, made, made.recipe, cache, engine, read, networks)
 
 
@@ -190,6 +198,41 @@ class Collection(Searchable):
         from resight.collection.add import encode_images
 
         return encode_images(refs, self._encoding.encoder, self._encoding.read)
+
+    def add_vectors(
+        self,
+        ids: Sequence[str],
+        vectors: Any,
+        *,
+        paths: Sequence[str | Path] | None = None,
+        attributes: Sequence[Mapping[str, Attribute]] | None = None,
+        boxes: Sequence[Any] | None = None,
+    ) -> "AddReport":
+        """Add images by vectors that you have computed; those of known ids are replaced.
+
+        The collection has one branch: `resight.open(path, encoder=resight.own_vectors(…))`, or an encoder of your own.
+
+        Args:
+            ids: One per image.
+            vectors: [n, D], one per image; for tokens [n, k, D], or a list of [k, D]. They are scaled to unit length.
+            paths: The files of the images, for answers to show.
+            attributes: Values to filter by, one mapping per image.
+            boxes: For tokens: [k, 4] per image, in pixels of the image; answers are located by them.
+
+        Returns:
+            Counts of added and updated images, and the files that were skipped.
+
+        Raises:
+            InputError: The vectors do not fit the collection; then none is added.
+        """
+        from resight.collection import own_vectors
+
+        with writer_lock(self.local_folder):
+            store, read = self._written, self._encoding.read
+            checker = own_vectors.RowChecker(self.recipe.branches, store.layout, self.metadata.spaces)
+            return own_vectors.add_vectors(
+                store, checker, self.local_folder, read, ids, vectors, paths, attributes, boxes
+            )
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Remove images by id. The image files stay.

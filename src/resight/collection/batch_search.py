@@ -79,7 +79,7 @@ def _run(
             for one in answers:
                 done += 1
                 if isinstance(one, ResightError) and errors == "raise":
-                    raise _number(one, done)
+                    raise one.at_image(done)
                 if progress:
                     progress(done, total)
                 yield one
@@ -106,14 +106,6 @@ def _ask(view: View, request: SearchRequest, given: Given) -> "Answer | ResightE
         return view.ask(replace(request, image=given, box=None if is_query else request.box))
     except ResightError as error:
         return error
-
-
-def _number(error: ResightError, position: int) -> ResightError:
-    """The same error, which says what image of the batch it concerns."""
-    parts = {"expected": error.expected, "actual": error.actual, "fix": error.fix}
-    numbered = type(error)(f"image {position:,} of the batch: {error.problem}", **parts)
-    numbered.__cause__ = error
-    return numbered
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from resight.collection.encode import Encoding
+from resight.collection.metadata import Metadata
 from resight.errors import ResightError
 from resight.types import Box, Hit, Query
 
@@ -26,6 +27,7 @@ Progress = Callable[[int, int], None]
 class Searchable:
     """What `Collection` offers to search it."""
 
+    metadata: Metadata
     _encoding: Encoding
 
     def view(self) -> "View":
@@ -202,6 +204,28 @@ class Searchable:
 
             return self.view().encode_query(SearchRequest(image, box=box))
         return self._encoding.encode_query(image, box)
+
+    def search_vectors(
+        self, vectors: Any, k: int = 10, *, where: Sequence[str] = (), near: "Near | None" = None
+    ) -> "list[Hit] | list[list[Hit]]":
+        """Search by vectors that you have computed, in a collection that takes `add_vectors`.
+
+        Args:
+            vectors: [D]; for tokens [k, D]. One dimension more, or a list, is a batch.
+            k: The number of hits.
+            where: Conditions on attributes, as for `search`.
+            near: Latitude, longitude and a radius in metres.
+
+        Returns:
+            The hits, best first; for a batch a list of such lists.
+        """
+        from resight.collection.own_vectors import RowChecker, make_queries
+
+        view = self.view()
+        queries = make_queries(RowChecker(view.recipe.branches, view.layout, self.metadata.spaces), vectors)
+        if isinstance(queries, Query):
+            return self.search(queries, k, where=where, near=near)
+        return self.search(list(queries), k, where=where, near=near)
 
     @property
     def query_side(self) -> int | None:

@@ -27,6 +27,7 @@ from resight.vectors import l2_normalise
 
 TOKEN_DESCRIPTORS = ("tokens", "aggregated")
 LOCAL = "local"  # the descriptor that stores key points
+GIVEN = "precomputed"  # the encoder whose rows a program gives
 Made = TypeVar("Made")
 
 
@@ -190,7 +191,8 @@ def _outline(picture: Picture, box: Box | None) -> Box:
 
 def find_patch_branch(branches: Sequence[Branch]) -> int | None:
     """The number of the branch whose patches explain an answer."""
-    tokens = (number for number, branch in enumerate(branches) if branch.descriptor.name in TOKEN_DESCRIPTORS)
+    encoded = [(number, branch) for number, branch in enumerate(branches) if branch.encoder.name != GIVEN]
+    tokens = (number for number, branch in encoded if branch.descriptor.name in TOKEN_DESCRIPTORS)
     pools = (number for number, branch in enumerate(branches) if branch.regions and branch.descriptor.name == "pooled")
     return next(tokens, next(pools, None))
 
