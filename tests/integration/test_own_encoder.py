@@ -284,3 +284,31 @@ def test_what_gives_no_vectors_is_refused(name: str) -> None:
     with pytest.raises(InputError) as caught:
         resight.load_encoder(name)
     assert caught.value.fix
+
+
+def test_a_misspelt_encoder_is_answered_with_recipes_and_networks() -> None:
+    for name, meant in (("token", "'tokens'"), ("dinov2_vits", "'dinov2_vits14'")):
+        with pytest.raises(RecipeError) as caught:
+            resight.load_encoder(name)
+        assert meant in caught.value.fix
+
+
+def test_an_onnx_file_moves_into_the_collection(scenes: Path, tmp_path: Path) -> None:
+    path = tmp_path / "small.onnx"
+    write_network(path)
+    photos = resight.open(tmp_path / "c", encoder=str(path))
+    photos.add(*sorted(scenes.iterdir())[:3])
+    path.unlink()
+    assert resight.open(tmp_path / "c").search(scenes / "scene_02.jpg", k=1)[0].id == "scene_02.jpg"
+
+
+def write_network(path: Path) -> None:
+    """One convolution with a stride of 16."""
+    onnx = pytest.importorskip("onnx")
+    kernel = np.random.default_rng(0).normal(size=(8, 3, 16, 16)).astype(np.float32)
+    images = onnx.helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, ["n", 3, "h", "w"])
+    maps = onnx.helper.make_tensor_value_info("map", onnx.TensorProto.FLOAT, ["n", 8, "rows", "columns"])
+    node = onnx.helper.make_node("Conv", ["image", "kernel"], ["map"], strides=[16, 16], kernel_shape=[16, 16])
+    weights = [onnx.numpy_helper.from_array(kernel, "kernel")]
+    graph = onnx.helper.make_graph([node], "small", [images], [maps], weights)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10), path)

@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from resight import plugins
 from resight import recipe as recipes
 from resight.collection.embeddings import Embeddings, compare_pooled, compare_tokens, join_rows, pool
 from resight.collection.own_encoder import load_network, name_encoder, probe
 from resight.data.image_inputs import is_batch, read_input
+from resight.encode import named_networks
 from resight.encode.encoder import Encoder, encode_stored
 from resight.encode.extract import Encoded, encode_ahead
+from resight.encode.named_networks import BACKBONES
 from resight.encode.query import TOKEN_DESCRIPTORS
-from resight.errors import InputError, ResightError
+from resight.errors import InputError, RecipeError, ResightError, did_you_mean
 from resight.types import Branch, Choice, Descriptors, FloatArray, Picture, Recipe, Skipped
 
 POOLED = ("pooled", "cells", "vlad")  # descriptors of one vector per image
@@ -188,9 +191,20 @@ class _Unreadable(Skipped):
 def _find_recipe(encoder: Any) -> Recipe | None:
     if isinstance(encoder, Recipe):
         return encoder
-    if isinstance(encoder, (str, Path)) and (str(encoder).endswith(".toml") or str(encoder) in recipes.shipped()):
+    if not isinstance(encoder, (str, Path)):
+        return None
+    name, known = str(encoder), recipes.shipped()
+    if name.endswith(".toml") or name in known:
         return recipes.load(encoder)
-    return None
+    networks = [*plugins.own_names(BACKBONES), *named_networks.catalogue()]
+    if name.lower().endswith(".onnx") or name in networks or plugins.exists(BACKBONES, name):
+        return None
+    raise RecipeError(
+        f"there is no recipe and no encoder called {name!r}",
+        expected="a recipe, a network that `resight encoders` lists, or an ONNX file",
+        actual=repr(name),
+        fix=did_you_mean(name, [*known, *networks], "check the spelling, or install the package that brings it"),
+    )
 
 
 def _describe(choice: Choice, features: Any) -> tuple[Branch, ...]:
