@@ -22,6 +22,9 @@ Each error has up to four parts: the problem, what resight expected, what it got
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
+
+COMPARED = 10_000  # known names that an unknown one is compared with
 
 
 class ResightError(Exception):
@@ -147,5 +150,5 @@ class TrainingError(ResightError):
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """The fix for an unknown name: the known names that are spelt almost like it, or `otherwise`."""
-    close = difflib.get_close_matches(word, list(known), n=3)
+    close = difflib.get_close_matches(word, islice(known, COMPARED), n=3)
     return f"did you mean {' or '.join(map(repr, close))}?" if close else otherwise

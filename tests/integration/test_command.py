@@ -1,5 +1,6 @@
 """The command from end to end: what it finds, what it prints, and which files it writes."""
 
+import json
 import re
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def test_a_photograph_of_a_wall_finds_the_scene_that_hangs_there(indexed: Path, 
 
 def test_the_json_of_a_search_has_exactly_these_keys(indexed: Path, scenes: Path, view: Path) -> None:
     answer = run("search", indexed, view, "--json").answer
-    assert list(answer) == ["query", "box", "hits", "seconds", "proof"]
+    assert list(answer) == ["query", "box", "verdict", "hits", "seconds", "proof"]
     assert (answer["query"], answer["box"]) == (str(view), None)
     assert [list(hit) for hit in answer["hits"]] == [HIT] * 10
     assert answer["hits"][0]["path"] == str(scenes / "scene_07.jpg")
@@ -43,16 +44,20 @@ def test_the_json_of_a_search_has_exactly_these_keys(indexed: Path, scenes: Path
         "asmk_standout",
         "aggregated",
         "aggregated_standout",
+        "layout",
+        "layout_excess",
         "inliers",
+        "significance",
     }
-    assert set(answer["seconds"]) == {"shortlist", "geometry", "locate"}
+    assert set(answer["seconds"]) == {"shortlist", "layout", "standout", "geometry", "locate"}
 
 
 def test_the_table_names_the_best_answer_first(indexed: Path, view: Path) -> None:
     ran = run("search", indexed, view)
     assert (ran.code, ran.err) == (0, "")
-    assert "12 images" in ran.out.splitlines()[0]
-    assert re.search(r"1\s+scene_07\.jpg\s+9\d\.\d%.*\b80, 60, 400, 300", ran.out.splitlines()[2])
+    assert ran.out.splitlines()[0] == "1 of 10 answers is very likely the same"
+    assert "12 images" in ran.out.splitlines()[1]
+    assert re.search(r"1\s+scene_07\.jpg\s+9\d\.\d%.*\b80, 60, 400, 300", ran.out.splitlines()[3])
 
 
 def test_the_page_of_a_search_needs_no_other_file(indexed: Path, view: Path, tmp_path: Path) -> None:
@@ -84,7 +89,7 @@ def test_conditions_and_a_circle_choose_who_takes_part(indexed: Path, view: Path
 
     assert sorted(ids("--where", "lat>=9")) == ["scene_09.jpg", "scene_10.jpg", "scene_11.jpg"]
     assert sorted(ids("--where", "lat>=9", "--where", "lat<10.5")) == ["scene_09.jpg", "scene_10.jpg"]
-    assert ids("--where", "label=none of them") == []
+    assert ids("--where", "lat=none of them") == []
     # A degree of latitude is about 111 km, so 120 km around latitude 6 reach 5, 6 and 7.
     assert sorted(ids("--near", "6,10,120000")) == ["scene_05.jpg", "scene_06.jpg", "scene_07.jpg"]
     assert ids("--near", "6,10,120000")[0] == "scene_07.jpg"
@@ -108,7 +113,7 @@ def test_info_tells_what_a_collection_is(indexed: Path) -> None:
     facts = run("info", indexed, "--json").answer
     assert (facts["images"], facts["format"], facts["calibration"]) == (12, 2, "shipped")
     assert facts["recipe"]["name"] == "sift_tokens"
-    assert len(facts["spaces"]) == len(facts["recipe"]["branches"]) == 3
+    assert len(facts["spaces"]) == len(facts["recipe"]["branches"]) == 4
     assert facts["store_bytes"] > facts["index_bytes"] > 0
     assert "recipe        sift_tokens" in run("info", indexed).out
 
@@ -142,11 +147,9 @@ def test_a_plan_is_for_as_many_images_as_asked(scenes: Path) -> None:
 
 
 def test_what_was_deleted_is_not_found_again(own: Path, view: Path) -> None:
-    assert run("delete", own, "scene_07.jpg", "not there", "--json").answer == {
-        "collection": str(own),
-        "removed": 1,
-        "images": 11,
-    }
+    ran = run("delete", own, "scene_07.jpg", "not there", "--json")
+    facts = {"collection": str(own), "removed": 1, "missing": ["not there"], "images": 11}
+    assert (ran.code, json.loads(ran.out)) == (2, facts)
     hits = run("search", own, view, "-k", 20, "--json").answer["hits"]
     assert len(hits) == 11
     assert "scene_07.jpg" not in [hit["id"] for hit in hits]

@@ -39,7 +39,16 @@ def echo(*values: object, file: TextIO | None = None) -> None:
 
 def print_json(value: Any) -> None:
     """JSON leaves most letters as they are, and escapes those that a terminal would obey."""
-    text = json.dumps(value, indent=1, default=plain, ensure_ascii=False)
+    _print_escaped(json.dumps(value, indent=1, default=plain, ensure_ascii=False))
+
+
+def print_json_line(value: Any) -> None:
+    """One line of JSON Lines, at once, for programs that read while the command runs."""
+    _print_escaped(json.dumps(value, default=plain, ensure_ascii=False))
+    sys.stdout.flush()
+
+
+def _print_escaped(text: str) -> None:
     print(DECEPTIVE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
 
 

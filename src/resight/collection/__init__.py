@@ -23,7 +23,6 @@ from resight.collection.queries import Searchable
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
-from resight.encode.feature_cache import FeatureCache
 from resight.files.lock import writer_lock
 from resight.store import KEEP, ImageRecord, Store
 from resight.types import Attribute, Descriptors, ImageRef, Recipe
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from resight.collection.indexes import IndexCache
     from resight.collection.moved_files import RelinkReport
     from resight.collection.view import View
+    from resight.encode.feature_cache import FeatureCache
     from resight.search.calibration import Calibration
 
 DEFAULT = "sift_tokens"
@@ -46,7 +46,7 @@ def open_collection(
     *,
     encoder: Any = None,
     must_exist: bool = False,
-    cache: FeatureCache | None = None,
+    cache: "FeatureCache | None" = None,
     engine: str = LOCAL,
     read: "ReadImage" = image_files.read,
     networks: Mapping[str, Backbone] | None = None,
@@ -135,7 +135,7 @@ class Collection(Searchable):
         folder: Path,
         made: metadata.Metadata,
         recipe: Recipe,
-        cache: FeatureCache | None = None,
+        cache: "FeatureCache | None" = None,
         engine: str = LOCAL,
         read: "ReadImage" = image_files.read,
         networks: Mapping[str, Backbone] | None = None,

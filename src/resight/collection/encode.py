@@ -15,7 +15,6 @@ import numpy as np
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
-from resight.encode.feature_cache import FeatureCache
 from resight.encode.query import Encoders
 from resight.errors import CollectionError, ImageError, SpaceMismatch
 from resight.files.remote import is_remote
@@ -25,6 +24,7 @@ from resight.types import Box, Branch, Descriptors, ImageRef, Picture, Query, Re
 if TYPE_CHECKING:
     from resight.collection.add import ReadImage
     from resight.data.image_inputs import ImageInput
+    from resight.encode.feature_cache import FeatureCache
     from resight.search.request import StoredImage
 
 
@@ -35,7 +35,7 @@ class Encoding(Encoders):
         self,
         branches: Sequence[Branch],
         spaces: Sequence[str],
-        cache: FeatureCache | None,
+        cache: "FeatureCache | None",
         owner: str,
         read: "ReadImage" = image_files.read,
         networks: Mapping[str, Backbone] | None = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from resight.collection.view import View
     from resight.data.image_inputs import ImageInput
     from resight.search.filters import Near
-    from resight.search.request import StoredImage
+    from resight.search.request import SearchRequest, StoredImage
 
 Errors = Literal["raise", "return"]
 Progress = Callable[[int, int], None]
@@ -188,6 +188,14 @@ class Searchable:
                 answers = search_batch(self.view(), self._encoding, image, request, errors, progress, total)
                 return list(answers) if total or hasattr(image, "__len__") else answers
         return self.view().ask(SearchRequest.parse(image, k, box=box, where=where, near=near))
+
+    def ask_batch(
+        self, images: Sequence[Any], request: "SearchRequest", progress: Progress | None = None
+    ) -> "Iterator[Answer | ResightError]":
+        """`request` for each image, in place of its own; an error stands in the place of its answer."""
+        from resight.collection.batch_search import search_batch
+
+        return search_batch(self.view(), self._encoding, images, request, "return", progress, len(images))
 
     def encode_query(self, image: "ImageInput", box: Box | None = None) -> Query:
         """Encode an image once, to search for it several times.

@@ -7,8 +7,7 @@ pipeline. It reads and opens everything once, on first use.
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from resight.collection.attributes import AttributeSummary, AttributeTable
     from resight.collection.crater_positions import CraterPositions
     from resight.data.image_inputs import ImageInput
-
-COMPARED = 10_000  # ids that a misspelt one is compared with
 
 
 class View:
@@ -99,6 +96,11 @@ class View:
         """Dtype and dimensions of each branch's rows."""
         return self._reader.layout
 
+    @property
+    def stamps(self) -> Mapping[str, int]:
+        """Id → the version in which the image last changed, in the order of the store."""
+        return self._reader.stamps
+
     def __len__(self) -> int:
         return len(self._reader)
 
@@ -147,7 +149,7 @@ class View:
             f"cannot read {image}: there is no such file, and no image of the collection has this id",
             expected="the path of a file, an address, or an id of the collection",
             actual=repr(image),
-            fix=did_you_mean(image, islice(self._reader.stamps, COMPARED), "check the path, or list the ids"),
+            fix=did_you_mean(image, self._reader.stamps, "check the path, or list the ids"),
         )
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[ImageRecord]:

@@ -8,16 +8,14 @@ can be compared when their fingerprints are equal.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from resight.boxes import clip, crop
 from resight.encode import backbones, descriptors, transforms
-from resight.encode.backbones import Backbone
-from resight.encode.backbones.fused import Fused
+from resight.encode.backbones import Backbone, unbatch
 from resight.encode.descriptors import Descriptor
-from resight.encode.feature_cache import Cached, FeatureCache, unbatch
 from resight.encode.regions import choose_regions, join_regions, shift
 from resight.encode.transforms import Transform
 from resight.errors import RecipeError, SpaceMismatch
@@ -26,6 +24,7 @@ from resight.types import Box, Branch, Choice, Descriptors, Features, Picture, R
 
 if TYPE_CHECKING:
     from resight.encode.descriptors.regions import RegionSource
+    from resight.encode.feature_cache import FeatureCache
 
 BATCH = 64  # regions that the encoder holds in memory together
 REGIONS = "in "  # precedes the regions in a fingerprint
@@ -38,7 +37,7 @@ class Encoder:
     def __init__(
         self,
         branches: Sequence[Branch],
-        cache: FeatureCache | None = None,
+        cache: "FeatureCache | None" = None,
         networks: Mapping[str, Backbone] | None = None,
         check_transforms: bool = True,
     ) -> None:
@@ -51,7 +50,7 @@ class Encoder:
         self.networks = {name: loaded.get(name) or build_backbone(choice) for name, choice in wanted.items()}
         inputs = {name_input(branch): branch for branch in branches}
         seen = [see_through(self.networks[repr(branch.encoder)], branch.photometric) for branch in inputs.values()]
-        self._backbones = [backbone if cache is None else Cached(backbone, cache) for backbone in seen]
+        self._backbones = seen if cache is None else _cache_features(seen, cache)
         self._backbone_of = [list(inputs).index(name_input(branch)) for branch in branches]
         self._region_finders: dict[Role, list[RegionFinder]] = {
             "database": build_region_finders([branch.regions for branch in branches]),
@@ -125,10 +124,26 @@ class Encoder:
         return max(known) if len(known) == len(sides) else None
 
 
+def _cache_features(seen: "Sequence[Backbone]", cache: "FeatureCache") -> list[Backbone]:
+    from resight.encode.feature_cache import Cached  # most commands have no cache
+
+    return [Cached(backbone, cache) for backbone in seen]
+
+
+@runtime_checkable
+class Joined(Protocol):
+    """A backbone of several encoders, such as `fused`."""
+
+    @property
+    def parts(self) -> Sequence[Branch]: ...
+
+    def connect(self, encoder: Encoder) -> None: ...
+
+
 def build_backbone(choice: Choice) -> Backbone:
     """The backbone that a branch names, with the encoder of its parts where it fuses several."""
     backbone = backbones.build(choice.name, **choice.settings)
-    if isinstance(backbone, Fused):
+    if isinstance(backbone, Joined):
         backbone.connect(Encoder(backbone.parts))
     return backbone
 

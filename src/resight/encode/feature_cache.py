@@ -12,14 +12,13 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from resight.encode.backbones import Backbone
+from resight.encode.backbones import Backbone, unbatch
 from resight.files import cache_folder
 from resight.files.atomic import TEMPORARY, write_atomic
 from resight.types import Features, Picture
@@ -125,15 +124,6 @@ class Cached:
                 features = next(computed)
                 self._cache.write(key, features)
             yield replace(features, ids=(picture.ref.id,))
-
-
-def unbatch(batches: Iterable[Features]) -> Iterator[Features]:
-    """The Features of each image by itself, in order; the arrays are views."""
-    for batch in batches:
-        for row in range(len(batch.ids)):
-            parts = {name: getattr(batch, name) for name in ["ids", *ARRAYS]}
-            own: dict[str, Any] = {name: None if part is None else part[row : row + 1] for name, part in parts.items()}
-            yield replace(batch, **own)
 
 
 def pack(features: Features) -> bytes:

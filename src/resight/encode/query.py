@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from resight.boxes import clip
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder, encode_box, encode_boxes, name_input
-from resight.encode.feature_cache import FeatureCache
 from resight.errors import BoxError, SpaceMismatch
 from resight.types import Box, Branch, Choice, Descriptors, Features, ImageRef, Picture, Query
 from resight.vectors import l2_normalise
+
+if TYPE_CHECKING:
+    from resight.encode.feature_cache import FeatureCache
 
 TOKEN_DESCRIPTORS = ("tokens", "aggregated")
 LOCAL = "local"  # the descriptor that stores key points
@@ -36,7 +38,7 @@ class Encoders:
         self,
         branches: Sequence[Branch],
         spaces: Sequence[str],
-        cache: FeatureCache | None,
+        cache: "FeatureCache | None",
         owner: str,
         networks: Mapping[str, Backbone] | None = None,
     ) -> None:

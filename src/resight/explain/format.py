@@ -1,10 +1,9 @@
-"""Values as short texts for a reader: probabilities, scores, times, boxes, positions and distances."""
+"""Values as short texts for a reader: scores, times, boxes, positions and distances."""
 
 from resight.geodesy import Position, metres_between
+from resight.probability_words import NOTHING
 from resight.types import Attribute, Box
 
-LIKELY = 0.5
-NOTHING = "–"
 ORIGINS = {
     "homography": "the query's outline, confirmed by matching points",
     "similarity": "the query's outline, confirmed by matching points",
@@ -12,27 +11,6 @@ ORIGINS = {
     "tokens": "the heat map of matching tokens",
     "region": "the best matching region",
 }
-VERDICTS = ((0.9, "very likely"), (LIKELY, "likely"), (0.1, "unlikely"))
-
-
-def is_likely(probability: float | None) -> bool:
-    """Also true without a calibrated probability: nothing then makes the answer unlikely."""
-    return probability is None or probability >= LIKELY
-
-
-def format_probability(probability: float | None) -> str:
-    """A percentage that never claims certainty."""
-    if probability is None:
-        return NOTHING
-    if probability >= 0.995:
-        return ">99%"
-    return "<1%" if probability < 0.005 else f"{probability * 100:.0f}%"
-
-
-def format_verdict(probability: float | None) -> str:
-    if probability is None:
-        return "not calibrated"
-    return next((word for least, word in VERDICTS if probability >= least), "very unlikely")
 
 
 def format_score(score: float | None) -> str:

@@ -21,12 +21,9 @@ from resight.explain.draw import Pixels, choose_pairs, draw_match, mark, overlay
 from resight.explain.format import (
     format_box,
     format_origin,
-    format_probability,
     format_score,
     format_time,
     format_value,
-    format_verdict,
-    is_likely,
 )
 from resight.explain.map import SCRIPT as MAP_SCRIPT
 from resight.explain.map import STYLE as MAP_STYLE
@@ -34,6 +31,7 @@ from resight.explain.map import draw_answers
 from resight.explain.tiles import Tiles
 from resight.files.fingerprint import csp_hash
 from resight.files.remote import to_url
+from resight.probability_words import format_probability, format_verdict, is_likely
 from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, TokenMatches
 
 THUMBNAIL = 640  # longest side, in pixels

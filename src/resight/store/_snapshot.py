@@ -16,7 +16,7 @@ import lance
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.errors import CollectionError
+from resight.errors import CollectionError, did_you_mean
 from resight.files.fingerprint import fingerprint
 from resight.files.remote import is_remote, to_url
 from resight.store import FIELDS, Field, ImageRecord, Layout
@@ -116,7 +116,11 @@ class Snapshot:
                 f"{len(missing)} of the {len(ids)} images asked for are not in the collection",
                 expected=f"ids of its {len(self.stamps)} images",
                 actual=", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else ""),
-                fix="check the ids; refresh or open the collection again if another process may have removed them",
+                fix=did_you_mean(
+                    missing[0],
+                    self.stamps,
+                    "check the ids; refresh or open the collection again if another process may have removed them",
+                ),
             )
         return ids
 

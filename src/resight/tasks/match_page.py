@@ -15,7 +15,8 @@ from resight.collection import Collection
 from resight.evaluate.match_quality import Outcome, Quality, draw_reliability
 from resight.evaluate.pages.charts import STYLE, draw_chart
 from resight.explain.card_page import render_cards
-from resight.explain.format import format_metres, format_probability
+from resight.explain.format import format_metres
+from resight.probability_words import format_probability
 
 SHOWN = 200
 

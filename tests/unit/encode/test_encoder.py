@@ -97,7 +97,7 @@ def test_pictures_are_wanted_as_large_as_the_largest_encoder_wants_them():
 
 
 def test_a_batch_is_taken_apart_with_what_each_picture_covers():
-    from resight.encode.feature_cache import unbatch
+    from resight.encode.backbones import unbatch
     from resight.types import Features
 
     covers = np.array([[0, 0, 4, 4], [1, 1, 3, 3]], np.float32)

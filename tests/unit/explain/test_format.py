@@ -6,14 +6,13 @@ from resight.explain.format import (
     format_box,
     format_metres,
     format_position,
-    format_probability,
     format_score,
     format_time,
     format_value,
-    format_verdict,
     measure_distance,
 )
 from resight.geodesy import find_number, find_position
+from resight.probability_words import format_probability, format_verdict
 
 
 @pytest.mark.parametrize(

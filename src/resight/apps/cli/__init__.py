@@ -26,6 +26,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "delete": ("index", "delete"),
     "relink": ("index", "relink"),
     "search": ("search", "search"),
+    "ls": ("ls", "ls"),
     "serve": ("serve", "serve"),
     "keys": ("keys", "app"),
     "locate": ("locate", "locate"),

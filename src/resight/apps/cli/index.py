@@ -2,13 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, check_source, open_cache
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, check_source, open_cache, refuse_ids
 from resight.errors import InputError
+
+if TYPE_CHECKING:
+    from resight.collection.add import AddReport
 
 QDRANT_URL = "RESIGHT_QDRANT_URL"
 
@@ -64,19 +67,35 @@ def index(
     removed = collection.prune(*sources, most=1.0 if yes else 0.5) if prune else ()
     if json:
         answer = {"collection": into, "images": len(collection), **terminal.plain(report)}
-        return terminal.print_json({**answer, **({"removed": removed} if prune else {})})
+        terminal.print_json({**answer, **({"removed": removed} if prune else {})})
+    else:
+        _print_report(into, len(collection), report)
+        if prune:
+            terminal.echo(f"removed {len(removed):,} images whose files are gone")
+    _refuse_nothing(report)
+
+
+def _print_report(into: Path, images: int, report: "AddReport") -> None:
     terminal.print_skipped(report.skipped)
     terminal.echo(
-        f"{into}: {len(collection):,} images ({report.added:,} added, {report.updated:,} updated, "
+        f"{into}: {images:,} images ({report.added:,} added, {report.updated:,} updated, "
         f"{report.unchanged:,} unchanged, {len(report.skipped):,} skipped)"
     )
     if report.moved:
         terminal.echo(f"{report.moved:,} of the unchanged images were moved: they keep their ids and have new paths")
     if report.not_images:
         terminal.echo(f"left out {report.not_images:,} files that are not images")
-    if prune:
-        terminal.echo(f"removed {len(removed):,} images whose files are gone")
-    return None
+
+
+def _refuse_nothing(report: "AddReport") -> None:
+    """A run that found images, and could use none of them, ends as an error."""
+    if report.skipped and not report.added + report.updated + report.unchanged:
+        raise InputError(
+            f"none of the {len(report.skipped):,} files can be used",
+            expected="images that can be decoded",
+            actual=f"e.g. {report.skipped[0].path}: {report.skipped[0].reason}",
+            fix="see the reasons above; `resight data check folder PATH` lists them all",
+        )
 
 
 def _check_engine(engine: str, cache: Path | None) -> None:
@@ -133,11 +152,16 @@ def delete(
     from resight.collection import open_collection
 
     opened = open_collection(collection, must_exist=True)
+    known = opened.view().stamps
+    missing = [id for id in dict.fromkeys(ids) if id not in known]
     removed = opened.delete(ids)
     if json:
-        return terminal.print_json({"collection": collection, "removed": removed, "images": len(opened)})
-    terminal.echo(f"{collection}: {removed} of {len(ids)} removed, {len(opened):,} images left")
-    return None
+        answer = {"collection": collection, "removed": removed, "missing": missing, "images": len(opened)}
+        terminal.print_json(answer)
+    else:
+        terminal.echo(f"{collection}: {removed} of {len(ids)} removed, {len(opened):,} images left")
+    if missing:
+        raise refuse_ids(missing, known)
 
 
 def export(

@@ -1,11 +1,12 @@
 """Options that several commands share: their names, help texts and defaults."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resight.errors import InputError
+from resight.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from resight.encode.feature_cache import FeatureCache
@@ -54,6 +55,30 @@ def check_source(source: str) -> None:
         expected="a folder, an image, a manifest, or a data set and its folder (NAME:ROOT)",
         actual="no such file or folder",
         fix=fix,
+    )
+
+
+def refuse_swapped(collection: Path, others: Sequence[str]) -> None:
+    """InputError where the collection is none, and another argument is one."""
+    if (collection / "collection.json").exists():
+        return
+    for other in others:
+        if (Path(other) / "collection.json").exists():
+            raise InputError(
+                f"{collection} is no collection, but {other} is one: are the arguments swapped?",
+                expected="the collection first",
+                actual=f"{collection} {other}",
+                fix=f"write {other} {collection}",
+            )
+
+
+def refuse_ids(missing: Sequence[str], known: Iterable[str]) -> InputError:
+    """The error for ids that the collection does not hold."""
+    return InputError(
+        f"{len(missing):,} of the ids are not in the collection",
+        expected="ids of its images",
+        actual=", ".join(missing[:5]) + (", …" if len(missing) > 5 else ""),
+        fix=did_you_mean(missing[0], known, "`resight ls COLLECTION` lists them"),
     )
 
 

@@ -6,8 +6,8 @@ the package to install; `resight encoders` uses it to list what can run here wit
 `sketch(config)`: the Network on torch's meta device, without values, from which `flops.py` counts.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from resight import plugins
@@ -38,6 +38,15 @@ class Backbone(Protocol):
         `scale` is the size of the network's input relative to its usual one.
         """
         ...
+
+
+def unbatch(batches: Iterable[Features]) -> Iterator[Features]:
+    """The Features of each image by itself, in order; the arrays are views."""
+    for batch in batches:
+        for row in range(len(batch.ids)):
+            parts = {field.name: getattr(batch, field.name) for field in fields(batch) if field.name != "grid"}
+            own: dict[str, Any] = {name: None if part is None else part[row : row + 1] for name, part in parts.items()}
+            yield replace(batch, **own)
 
 
 def build(name: str, **settings: Any) -> Backbone:
