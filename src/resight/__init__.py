@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from resight.errors import ResightError
     from resight.evaluate.comparison import compare
     from resight.evaluate.evaluate import evaluate
+    from resight.evaluate.given_runs import judge
     from resight.recipe import load as load_recipe
     from resight.tasks.audit import audit
     from resight.tasks.dedup import dedup
@@ -54,6 +55,7 @@ _HOMES = {
     "ResightError": ("resight.errors", "ResightError"),
     "compare": ("resight.evaluate.comparison", "compare"),
     "dedup": ("resight.tasks.dedup", "dedup"),
+    "judge": ("resight.evaluate.given_runs", "judge"),
     "load_encoder": ("resight.collection.image_encoder", "load_encoder"),
     "load_image": ("resight.data.image_inputs", "load_image"),
     "load_recipe": ("resight.recipe", "load"),
@@ -84,6 +86,7 @@ __all__ = [
     "compare",
     "dedup",
     "evaluate",
+    "judge",
     "load_encoder",
     "load_image",
     "load_recipe",

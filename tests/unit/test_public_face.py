@@ -27,6 +27,7 @@ NAMES = [
     "compare",
     "dedup",
     "evaluate",
+    "judge",
     "load_encoder",
     "load_image",
     "load_recipe",

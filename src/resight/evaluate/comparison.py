@@ -12,13 +12,14 @@ from pathlib import Path
 
 from resight.errors import InputError
 from resight.evaluate.evaluation import Evaluation, Row
+from resight.evaluate.presentable import Measured
 from resight.evaluate.report_table import DataSetRows, tabulate_data
 from resight.evaluate.strata_tables import Stratum, tabulate_strata
 from resight.evaluate.table import Table
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Measured):
     """Several evaluations side by side; `compare` returns it.
 
     Attributes:

@@ -1,8 +1,7 @@
 """One or several measured rows on the same queries: their costs, and their differences to one of them.
 
-In: Rows, made by the recipes, curves, light levels or index settings that were measured. Out: an Evaluation with its
-Table and its values as JSON. A single recipe has one row without a label; its table has a line per stratum. If rows
-compete, the table marks the best figures of each metric. A row that could not be measured states the reason.
+In: Rows, made by the recipes, curves, light levels or index settings that were measured. Out: an Evaluation: Table and
+JSON. A single recipe has one row without a label; its table has a line per stratum. The table marks the best figures.
 """
 
 import math
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from resight.errors import InputError
+from resight.evaluate.presentable import Measured
 from resight.evaluate.statistics.tests import paired_interval
 from resight.evaluate.summary import INTERVAL_NOTE, SEED, Figure, Summary, average, describe_cache, describe_metrics
 from resight.evaluate.summary_file import from_dict, read_number, read_values, refuse_file, to_dict
@@ -73,7 +73,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Measured):
     """Rows that were measured on the same queries; `resight.evaluate` returns it.
 
     Attributes:
@@ -267,8 +267,8 @@ def _tabulate_strata(evaluation: Evaluation) -> Table:
     notes = (
         INTERVAL_NOTE,
         *describe_metrics(summary),
-        f"indexing {summary.index_seconds or math.nan:.1f} s; median per query: encoding {summary.encode_seconds:.3f} "
-        f"s, search {summary.search_seconds:.3f} s",
+        (f"indexing {summary.index_seconds:.1f} s; " if summary.index_seconds else "")
+        + f"median per query: encoding {summary.encode_seconds:.3f} s, search {summary.search_seconds:.3f} s",
         *describe_cache([summary]),
     )
     return Table(evaluation.title, ("queries", "n", *names), rows, notes)
@@ -350,7 +350,7 @@ def _format_metric(evaluation: Evaluation, row: Row, metric: str) -> str:
     if math.isnan(value):
         return "–"
     if evaluation.cells == "share":
-        return f"{value:.4f} ({format_share(value / whole)})" if whole > 0 else f"{value:.4f}"
+        return f"{value:.4f}" + (f" ({format_share(value / whole)})" if whole > 0 else "")
     return f"{value:.4f}" if row is reference else f"{value:.4f} {value - whole:+.4f}"
 
 

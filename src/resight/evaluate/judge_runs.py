@@ -15,7 +15,7 @@ Queries that cannot be judged are counted in the answer:
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,14 +23,21 @@ from numpy.typing import ArrayLike, NDArray
 from resight.errors import InputError
 from resight.evaluate.judge_query import count_ranks, judge_positions, list_positives, list_relevant, plan_metrics
 from resight.evaluate.metrics import Pairs, RunMetric, build
+from resight.evaluate.presentable import Presentable
 from resight.evaluate.protocols import apply_protocol, split_name
 from resight.evaluate.rank_positions import Ids, find_positions
 from resight.evaluate.statistics.tests import TESTS, Compared, bootstrap_interval, compare_many, correct
+from resight.evaluate.table import Table
+from resight.frames import make_frame
 from resight.types import Judgement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ScoredRanking = tuple[str, Ids, ArrayLike | None]  # query id, ids best first, their scores if there are any
 Missing = Literal["refuse", "zero", "leave"]
 LEVEL = 0.95
+NOTE = "±: half the 95 % interval of a bootstrap over the queries (1,000 samples)."
 SAMPLES = 1000
 MOST_CELLS = 20_000_000  # limit of samples × positives for the interval of a figure of the whole run
 NAMED = 3  # ids in a message
@@ -56,10 +63,14 @@ class RunFigure:
     left_out: int
     convention: str
 
+    def __str__(self) -> str:
+        """Value and half the interval; a dash without a value."""
+        return "–" if np.isnan(self.value) else f"{self.value:.4f} ±{(self.high - self.low) / 2:.3f}"
+
 
 @dataclass(frozen=True)
-class JudgedRun:
-    """The figures of a run; `judge_rankings` returns it.
+class JudgedRun(Presentable):
+    """The figures of a run; `resight.judge` returns it.
 
     Attributes:
         values: Query → metric → value, of the metrics of one query.
@@ -76,6 +87,54 @@ class JudgedRun:
     without_positives: tuple[str, ...]
     missing: tuple[str, ...]
     not_found: int
+
+    @property
+    def table(self) -> Table:
+        """One row per metric, and what each means."""
+        rows = [(name, str(one), str(one.queries)) for name, one in self.figures.items()]
+        notes = [f"{name}: {one.convention}" for name, one in self.figures.items()]
+        return Table(f"{len(self.values):,} queries", ("metric", "value", "queries"), tuple(rows), (NOTE, *notes))
+
+    def to_frame(self, per_query: bool = False) -> Any:
+        """Convert to a data frame of pandas, or of polars if only that is installed.
+
+        Args:
+            per_query: One row per query, with its values, rather than one per metric.
+
+        Returns:
+            Columns metric, value, low, high and queries; per query: query, then each metric.
+        """
+        if per_query:
+            names = {name: [values[name] for values in self.values.values()] for name in _list_metrics(self)}
+            return make_frame({"query": list(self.values), **names})
+        columns = ("value", "low", "high", "queries")
+        found = {name: [getattr(one, name) for one in self.figures.values()] for name in columns}
+        return make_frame({"metric": list(self.figures), **found})
+
+    def plot(self, metrics: Sequence[str] = ()) -> "Figure":
+        """Draw the figures with their intervals by matplotlib.
+
+        Args:
+            metrics: The metrics to draw; default: all.
+
+        Returns:
+            A figure of matplotlib. A notebook shows it; `savefig` writes a file.
+        """
+        from resight.evaluate.plots import plot_figures
+
+        return plot_figures({"": {name: (one.value, one.low, one.high) for name, one in self.figures.items()}}, metrics)
+
+    def compare(self, others: Mapping[str, "JudgedRun"], correction: str = "holm") -> dict[str, tuple[Compared, ...]]:
+        """Compare other runs with this one by paired tests.
+
+        Args:
+            others: Name → run, judged by the same truth.
+            correction: For the number of comparisons: holm, benjamini_hochberg or none.
+
+        Returns:
+            Metric → the difference of each to this run, with its interval and p-values.
+        """
+        return compare_runs(self, others, np.random.default_rng(0), correction=correction)
 
 
 def judge_rankings(

@@ -100,8 +100,8 @@ class Extras:
     split: Mapping[str, str] | None = None  # query → its part; replaces the attribute `by`
 
 
-def load_dataset(recipe: Recipe, root: Path) -> Dataset:
-    """The recipe's data set at `root`; refuses a recipe whose metrics cannot be measured on it."""
+def load_dataset(recipe: Recipe, root: Path | Dataset) -> Dataset:
+    """The recipe's data set at `root`, or already loaded; refuses a recipe whose metrics cannot be measured on it."""
     if recipe.data is None or not recipe.metrics:
         raise RecipeError(
             f"the recipe {recipe.name!r} cannot be evaluated",
@@ -110,7 +110,7 @@ def load_dataset(recipe: Recipe, root: Path) -> Dataset:
             fix='e.g. data = "manifest" and metrics = ["recall@1", "ap"]',
         )
     judge_all((), recipe.metrics)  # refuses unknown metrics and those of whole runs before any image is encoded
-    dataset = sets.build(recipe.data.name, **recipe.data.settings).load(root)
+    dataset = root if isinstance(root, Dataset) else sets.build(recipe.data.name, **recipe.data.settings).load(root)
     if not any(_has_truth(dataset, query) for query in dataset.queries):
         raise ManifestError(
             f"{dataset.name} has no query with a positive",

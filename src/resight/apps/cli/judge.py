@@ -13,11 +13,10 @@ from resight.apps.cli.options import Json
 from resight.errors import InputError
 
 if TYPE_CHECKING:
-    from resight.evaluate.judge_runs import JudgedRun, RunFigure
+    from resight.evaluate.judge_runs import JudgedRun
     from resight.evaluate.statistics.tests import Compared
     from resight.types import Judgement
 
-METRICS = ("ap", "recall@1", "recall@10", "precision@10")  # if neither the command nor a recipe names any
 SEED = 0
 WAYS = ("refuse", "zero", "leave")
 
@@ -47,8 +46,8 @@ def judge(
     """
     import numpy as np
 
-    from resight.evaluate import trec
-    from resight.evaluate.judge_runs import compare_runs, judge_rankings
+    import resight
+    from resight.evaluate.judge_runs import compare_runs
 
     if missing not in WAYS:
         raise InputError(
@@ -60,11 +59,10 @@ def judge(
     truth = _find_truth(qrels, data, recipe)
     names = list(dict.fromkeys(metric or truth.metrics))
     judged = {
-        str(path): judge_rankings(
-            trec.open_run(path),
+        str(path): resight.judge(
+            path,
             truth.judgements,
             names,
-            np.random.default_rng(SEED),
             known=truth.known,
             missing=missing,  # type: ignore[arg-type]
         )
@@ -91,6 +89,7 @@ class _Truth:
 
 def _find_truth(qrels: Path | None, data: Path | None, recipe: str | None) -> _Truth:
     from resight.evaluate import trec
+    from resight.evaluate.given_runs import METRICS
 
     if qrels is not None and data is None and recipe is None:
         return _Truth(str(qrels), trec.read_qrels(qrels), None, METRICS)
@@ -110,6 +109,7 @@ def _find_truth(qrels: Path | None, data: Path | None, recipe: str | None) -> _T
 def _read_dataset(root: Path, name: str) -> _Truth:
     from resight import recipe as recipes
     from resight.data import sets
+    from resight.evaluate.given_runs import METRICS
     from resight.evaluate.metrics import RunMetric, build
 
     chosen = recipes.load_all(name)[0]
@@ -123,10 +123,7 @@ def _read_dataset(root: Path, name: str) -> _Truth:
 
 
 def _print_figures(judged: Mapping[str, "JudgedRun"], truth: _Truth, names: Sequence[str]) -> None:
-    rows = [
-        (label, str(len(one.values)), *(_format_figure(one.figures[name]) for name in names))
-        for label, one in judged.items()
-    ]
+    rows = [(label, str(len(one.values)), *(str(one.figures[name]) for name in names)) for label, one in judged.items()]
     terminal.print_table(f"judged by {truth.name}", ("run", "queries", *names), rows, range(1, len(names) + 2))
     first = next(iter(judged.values()))
     for name in names:
@@ -168,12 +165,6 @@ def _print_differences(compared: Mapping[str, Sequence["Compared"]], reference: 
     terminal.print_table(f"against {reference}", columns, rows, range(2, len(columns)))
     terminal.echo("  difference: mean minus the reference's mean, with a paired 95 % bootstrap interval.")
     terminal.echo(f"  p: of each test alone → corrected for all {len(rows)} comparisons ({correction}).")
-
-
-def _format_figure(figure: "RunFigure") -> str:
-    if math.isnan(figure.value):
-        return "–"
-    return f"{figure.value:.4f} ±{(figure.high - figure.low) / 2:.3f}"
 
 
 def _format_p(alone: float, corrected: float) -> str:

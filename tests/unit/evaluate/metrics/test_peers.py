@@ -17,10 +17,13 @@ K = (1, 3, 10)
 ASK_RANX = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
+import resight
 from ranx import Qrels, Run, evaluate
 qrels, run, metrics = json.load(sys.stdin)
-run = Run(run)
-evaluate(Qrels(qrels), run, metrics)
+run, qrels = Run(run), Qrels(qrels)
+evaluate(qrels, run, metrics)
+ours = resight.judge(run, qrels, ["ap"]).figures["ap"].value  # takes their objects as they are
+assert abs(ours - run.mean_scores["map"]) < 1e-9, (ours, run.mean_scores["map"])
 print(json.dumps({name: {query: float(value) for query, value in run.scores[name].items()} for name in metrics}))
 """
 
