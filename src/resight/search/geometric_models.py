@@ -63,12 +63,12 @@ def fit_similarity(query: FloatArray, image: FloatArray, extent: Extent) -> Fit 
         guesses, sample = _similarities_of_pairs(query_kept, image_kept), SAMPLE["pair"]
     if len(guesses) == 0:
         return None
-    errors = _all_errors(guesses, query_kept, image_kept)
+    errors = _all_errors(guesses, query_kept, image_kept, extent.shaped)
     log_alpha = extent.around_point(SHAPE)
-    counts = np.stack([(errors < radius).sum(axis=1) for radius in extent.radii], axis=1)
+    counts = np.stack([np.count_nonzero(errors < radius**2, axis=1) for radius in extent.radii], axis=1)
     values = measure(counts, len(kept), sample, len(kept), log_alpha)
     best, level = np.unravel_index(int(values.argmax()), values.shape)
-    fit = Fit("similarity", guesses[best], errors[best] < extent.radii[level], float(values[best, level]))
+    fit = Fit("similarity", guesses[best], errors[best] < extent.radii[level] ** 2, float(values[best, level]))
     fit = _refine(_refine(fit, query_kept, image_kept, extent), query_kept, image_kept, extent)
     inliers = np.zeros(len(query), bool)
     inliers[kept[fit.inliers]] = True
@@ -102,9 +102,12 @@ def fit_fundamental(
     """Twice the iterations of the homography: seven points are all inliers less often than four."""
     if len(query) < FEWEST["fundamental"]:
         return None
-    transform, mask = cv2.findFundamentalMat(
-        query[:, :2], image[:, :2], cv2.USAC_MAGSAC, tolerance / 2, 0.999, 2 * iterations
-    )
+    try:
+        transform, mask = cv2.findFundamentalMat(
+            query[:, :2], image[:, :2], cv2.USAC_MAGSAC, tolerance / 2, 0.999, 2 * iterations
+        )
+    except cv2.error:  # OpenCV 5 fails on some degenerate samples
+        return None
     if transform is None or transform.shape != (3, 3) or mask is None:
         return None
     inliers = mask.ravel().astype(bool)
@@ -200,17 +203,21 @@ def _through(factors: NDArray[np.complex128], query: FloatArray, image: FloatArr
     return transforms
 
 
-def _all_errors(transforms: Matrix, query: FloatArray, image: FloatArray) -> Matrix:
-    """Distances [h, n] of n matches from h similarities; infinite where size or angle disagree."""
-    mapped = np.einsum("hij,nj->hni", transforms[:, :2, :2], query[:, :2]) + transforms[:, None, :2, 2]
-    errors = np.hypot(mapped[..., 0] - image[:, 0], mapped[..., 1] - image[:, 1])
+def _all_errors(transforms: Matrix, query: FloatArray, image: FloatArray, shaped: bool) -> Matrix:
+    """Squared distances [h, n] of n matches from h similarities; infinite where size or angle, if known, disagree."""
+    ends = np.column_stack([query[:, :2], np.ones(len(query))]).astype(np.float64).T
+    errors = np.square(transforms[:, 0] @ ends - image[:, 0])
+    errors += np.square(transforms[:, 1] @ ends - image[:, 1])
+    if not shaped:
+        return errors
     growth = np.log(np.maximum(image[:, 2], 1e-6) / np.maximum(query[:, 2], 1e-6))
-    turn = image[:, 3] - query[:, 3]
-    scales = np.log(np.hypot(transforms[:, 0, 0], transforms[:, 1, 0]))
-    turns = np.degrees(np.arctan2(transforms[:, 1, 0], transforms[:, 0, 0]))
-    apart = np.abs(growth - scales[:, None]) > np.log(LARGEST_SCALE)
-    apart |= np.abs((turn - turns[:, None] + 180) % 360 - 180) > LARGEST_ANGLE
-    return np.where(apart, np.inf, errors)
+    scales = np.hypot(transforms[:, 0, 0], transforms[:, 1, 0])
+    errors[np.abs(growth - np.log(scales)[:, None]) > np.log(LARGEST_SCALE)] = np.inf
+    # The cosine of the difference of two angles is the product of their unit vectors.
+    turn = np.radians(image[:, 3] - query[:, 3])
+    agree = (transforms[:, :2, 0] / scales[:, None]) @ np.stack([np.cos(turn), np.sin(turn)])
+    errors[agree < np.cos(np.radians(LARGEST_ANGLE))] = np.inf
+    return errors
 
 
 def _errors(transform: Matrix, query: FloatArray, image: FloatArray) -> Matrix:

@@ -127,6 +127,12 @@ def test_of_two_kinds_of_key_points_an_image_keeps_the_more_significant_match(im
     assert both.signals["tilted"]["significance"] == first
     assert both.signals["tilted"]["other_significance"] == last
     assert both.scores[0] == pytest.approx(rank(images).scores[2] + math.log(1 + max(first, last)), rel=1e-5)
+    joined = rerankers.build("geometry", branch=2, prefix="best_", joined=True, candidates=1)
+    only_first = joined.rerank(query, chain[0].rerank(query, rank(images), gallery), gallery)
+    assert joined.signals == ("best_significance",)
+    assert only_first.signals["tilted"]["best_significance"] == only_first.matches["tilted"].significance
+    alone = joined.rerank(query, rank(images), gallery)
+    assert "best_significance" not in alone.signals["tilted"]  # beyond the first candidate, and no match before
     turned_round = chain[0].rerank(query, chain[1].rerank(query, rank(images), gallery), gallery)
     assert turned_round.matches["tilted"].significance == max(first, last)
 
