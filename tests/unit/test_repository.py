@@ -29,6 +29,7 @@ PARALLEL = {
     "search.py": ["apps/cli", "apps/service/routes", "apps/service"],
     "shortlist.py": ["evaluate/curves", "search"],
     "strata.py": ["evaluate", "reproduce/kinds"],
+    "suggest.py": ["apps/cli", "evaluate"],
     "worker.py": ["apps/service/jobs", "reproduce"],
 }
 BASH_SCRIPTS = [f"scripts/{name}" for name in ("setup", "demo", "check", "test", "docs", "coverage")]

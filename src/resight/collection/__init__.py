@@ -118,8 +118,8 @@ class Collection(Searchable):
         10
         >>> query = photos.encode_query("query.jpg")  # once, for several searches
         >>> for hit in photos.search(query, k=1):
-        ...     print(f"{hit.id}: {hit.probability:.1%}")
-        eiffel-2.png: 99.5%
+        ...     print(hit.id, hit.probability > 0.98)
+        eiffel-2.png True
         >>> photos.ask(query).hits[0].located_by
         'homography'
         >>> next(photos.records(["eiffel-2.png"])).size
