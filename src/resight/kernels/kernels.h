@@ -134,6 +134,32 @@ typedef struct {
 int add_codes(const CodeLists *lists, const uint8_t *query, const double *weights, const double *gains, double *totals,
               uint32_t count);
 
+/* Key points of a query and an image in 8 bits, row-major; only their directions count. */
+typedef struct {
+    const int8_t *query; /* [queries, d], d a multiple of 4 */
+    const int8_t *image; /* [rows, d] */
+    int64_t queries, rows;
+    size_t d;
+} PointPair;
+
+/* The row nearest to each query row by cosine, or -1: where 1 - cos is not below squared_ratio × that of the second
+ * nearest, or, if mutual, where another query row is nearer to it. nearest and best have room for the query rows rounded
+ * up to a multiple of 16. The second function needs AVX-512 VNNI and gives the same. Both return whether memory lacked. */
+int pair_points(const PointPair *points, float squared_ratio, int mutual, int32_t *nearest, float *best);
+int pair_points_vnni(const PointPair *points, float squared_ratio, int mutual, int32_t *nearest, float *best);
+
+/* Matched key points of query and image, and by how much size (log) and angle (degrees) change; NaN: unknown. */
+typedef struct {
+    const double *query_x, *query_y, *image_x, *image_y, *growth, *turn; /* [count] each */
+    int64_t count;                                                       /* a multiple of 4 */
+    double most_growth, most_turn;                                       /* differences from the model that still agree */
+} Matches;
+
+/* Of each similarity (real and imaginary part of scale and rotation, shift along x and y, log of scale, rotation in
+ * degrees): how many matches it maps nearer than each radius, with size and angle that agree. counts [count, levels] */
+void count_support(const Matches *matches, const double *similarities, int64_t count, const double *radii, int64_t levels,
+                   int32_t *counts);
+
 /* Peak rates of one core, as limits for the other kernels: multiply-adds on registers alone, and bytes read from memory
  * without any arithmetic. Each returns the number of its operations. */
 double peak_fp32(int64_t rounds);
