@@ -28,8 +28,8 @@ def pair_points(query: NDArray[np.int8], image: NDArray[np.int8], ratio: float, 
     module = dispatch.native()
     kernel = getattr(module, "pair_points", None)  # compiled kernels of an earlier build lack it
     if module is None or kernel is None:
-        unit = (l2_normalise(rows.astype(np.float32), floor=1e-6) for rows in (query, image))
-        return numpy_reference.pair_points(*unit, ratio, mutual)
+        one, other = (l2_normalise(rows.astype(np.float32), floor=1e-6) for rows in (query, image))
+        return numpy_reference.pair_points(one, other, ratio, mutual)
     lanes = -(-len(query) // dispatch.LANES) * dispatch.LANES
     nearest, best = np.empty(lanes, np.int32), np.empty(lanes, np.float32)
     d = query.shape[1] + -query.shape[1] % WORD
