@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resight.kernels import dispatch, numpy_reference
-from resight.kernels import pair_points as module
-from resight.kernels.pair_points import has_vnni, pair_points
+from resight.kernels.dispatch import has_vnni, pair_points
 from resight.vectors import l2_normalise
 
 compiled = pytest.mark.skipif(dispatch.load_native() is None, reason="the compiled kernels are not built")
@@ -41,7 +40,7 @@ def test_the_kernels_find_the_pairs_of_numpy(seed: int, queries: int, rows: int,
     expected = numpy_reference.pair_points(*unit, 0.9, mutual)
     for vnni in {False, has_vnni()}:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "has_vnni", lambda vnni=vnni: vnni)
+            patch.setattr(dispatch, "has_vnni", lambda vnni=vnni: vnni)
             found = pair_points(query, image, 0.9, mutual)
         if d > 8:  # in few dimensions cosines are equal, and rounding decides
             assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, expected.tolist()))
@@ -53,7 +52,7 @@ def test_both_kinds_of_processors_give_the_same(monkeypatch: pytest.MonkeyPatch)
         pytest.skip("this processor has no AVX-512 VNNI")
     query, image = draw(1, 300, 400, 64, -127)
     first = pair_points(query, image, 0.95, True)
-    monkeypatch.setattr(module, "has_vnni", lambda: False)
+    monkeypatch.setattr(dispatch, "has_vnni", lambda: False)
     np.testing.assert_array_equal(pair_points(query, image, 0.95, True), first)
     assert len(first) > 100
 

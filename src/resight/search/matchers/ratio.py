@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resight.kernels import numpy_reference
-from resight.kernels.pair_points import pair_points
+from resight.kernels import dispatch, numpy_reference
 from resight.plugins import check_range
 from resight.search.matchers import LocalFeatures, Pairs
 
@@ -36,7 +35,7 @@ class Ratio:
     def match(self, query: LocalFeatures, image: LocalFeatures, mutual: bool = True) -> Pairs:
         mutual = self.mutual and mutual
         if query.rows.dtype == image.rows.dtype == np.int8:
-            return pair_points(query.rows, image.rows, self.ratio, mutual)
+            return dispatch.pair_points(query.rows, image.rows, self.ratio, mutual)
         if len(query.rows) < 2 or len(image.rows) < 2:
             return np.zeros((0, 2), np.int64)
         return numpy_reference.pair_points(query.vectors, image.vectors, self.ratio, mutual)
