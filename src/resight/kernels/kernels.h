@@ -148,6 +148,25 @@ typedef struct {
 int pair_points(const PointPair *points, float squared_ratio, int mutual, int32_t *nearest, float *best);
 int pair_points_vnni(const PointPair *points, float squared_ratio, int mutual, int32_t *nearest, float *best);
 
+/* Rows, and the centres of visual words; d a multiple of 4. A centre is about step × its bytes. */
+#define MOST_WORDS 16
+typedef struct {
+    const float *rows; /* [row_count, d] */
+    int64_t row_count;
+    const float *centres; /* [centre_count, d] */
+    const int8_t *codes;  /* [centre_count, d] in -127..127 */
+    const float *steps;   /* [centre_count] */
+    const float *halves;  /* [centre_count]: half of the squared length */
+    int64_t centre_count;
+    size_t d;
+    float longest, slack; /* the largest length of a centre, and of its difference from step × bytes */
+} Words;
+
+/* The `wanted` (at most MOST_WORDS) centres nearest to each row, nearest first, by x · c - |c|² / 2, which is
+ * `closeness`. Both are [row_count, wanted]. The second function needs AVX-512 VNNI. Return whether memory lacked. */
+int nearest_words(const Words *words, int64_t wanted, int32_t *numbers, float *closeness);
+int nearest_words_vnni(const Words *words, int64_t wanted, int32_t *numbers, float *closeness);
+
 /* Matched key points of query and image, and by how much size (log) and angle (degrees) change; NaN: unknown. */
 typedef struct {
     const double *query_x, *query_y, *image_x, *image_y, *growth, *turn; /* [count] each */

@@ -73,3 +73,34 @@ PyObject *py_count_support(PyObject *self, PyObject *args)
     }
     return finish(b, 4, fits, 0);
 }
+
+/* (rows [n, d] f32, centres [C, d] f32, codes [C, d] i8, steps [C] f32, halves [C] f32, d, longest, slack, wanted, vnni,
+ * numbers [n, wanted] i32, closeness [n, wanted] f32) */
+PyObject *py_nearest_words(PyObject *self, PyObject *args)
+{
+    (void)self;
+    Py_buffer b[7] = {{0}};
+    long long d, wanted;
+    float longest, slack;
+    int vnni;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*LffLpw*w*", &b[0], &b[1], &b[2], &b[3], &b[4], &d, &longest, &slack, &wanted, &vnni,
+                          &b[5], &b[6])) {
+        release(b, 7);
+        return NULL;
+    }
+    const int64_t values = length(&b[0], sizeof(float)), centres = length(&b[3], sizeof(float));
+    const int whole = d > 0 && d % 4 == 0 && d <= INT32_MAX / (128 * 128) && values >= 0 && values % d == 0;
+    const int64_t rows = whole ? values / d : 0;
+    const int fits = whole && centres > 0 && centres <= INT32_MAX && wanted > 0 && wanted <= MOST_WORDS && wanted <= centres &&
+                     length(&b[1], sizeof(float)) == centres * d && b[2].len == centres * d &&
+                     length(&b[4], sizeof(float)) == centres && length(&b[5], sizeof(int32_t)) == rows * wanted &&
+                     length(&b[6], sizeof(float)) == rows * wanted;
+    int failed = 0;
+    if (fits) {
+        const Words words = {b[0].buf, rows, b[1].buf, b[2].buf, b[3].buf, b[4].buf, centres, (size_t)d, longest, slack};
+        Py_BEGIN_ALLOW_THREADS;
+        failed = (vnni ? nearest_words_vnni : nearest_words)(&words, wanted, b[5].buf, b[6].buf);
+        Py_END_ALLOW_THREADS;
+    }
+    return finish(b, 7, fits, failed);
+}

@@ -1,11 +1,5 @@
-/* Nearest neighbours among the 8-bit key points of two images: the code that pair_points.c and pair_points_vnni.c share.
- *
- * The including file defines how 16 lanes work on its processor: Sums and Floats, ROWS (rows per block), START_SUM,
- * ADD_WORD, SCALE and TRACK. A lane is a query row; rows of the image are read in place, four bytes at a time. */
-#include "avx2.h"
-
-#define WORD 4
-#define GROUP_BYTES (WORD * LANES)
+/* Nearest neighbours among the 8-bit key points of two images: the code that pair_points.c and pair_points_vnni.c share. */
+#include "byte_blocks.h"
 
 typedef struct {
     uint8_t *panels;  /* [panels, d / 4, 16, 4], zeros for unused lanes */
@@ -13,27 +7,11 @@ typedef struct {
     int64_t count, panels_count;
 } PointPanels;
 
-typedef struct {
-    int8_t *values;  /* [count rounded up to ROWS, d] */
-    float *scales;   /* 1 / length */
-    int32_t *starts; /* what a sum begins with */
-    int64_t count;
-} PointRows;
-
 /* Each lane's best and second best row, and the number of the best: the first of equals. */
 typedef struct {
     Floats best, second;
     Sums number;
 } Nearest;
-
-/* 1 / length; 0 for a row of zeros, whose cosine with everything is 0. */
-static float invert_length(const int8_t *row, size_t d)
-{
-    int64_t squares = 0;
-    for (size_t k = 0; k < d; k++)
-        squares += (int64_t)row[k] * row[k];
-    return squares ? (float)(1 / sqrt((double)squares)) : 0;
-}
 
 static void fill_panel(const int8_t *query, size_t d, const PointPanels *to)
 {
@@ -46,23 +24,6 @@ static void fill_panel(const int8_t *query, size_t d, const PointPanels *to)
         for (size_t k = 0; k < d; k++) /* -128 has no opposite */
             panel[k / WORD * GROUP_BYTES + k % WORD] = (uint8_t)((row[k] == -128 ? -127 : row[k]) ^ FLIP);
     }
-}
-
-static void copy_row(const int8_t *row, size_t d, const PointRows *to, int64_t number)
-{
-    memcpy(to->values + (size_t)number * d, row, d);
-    to->scales[number] = invert_length(row, d);
-    to->starts[number] = START_SUM(row, d);
-}
-
-INLINE void sum_block(const uint8_t *panel, const PointRows *rows, int64_t first, size_t d, Sums sums[ROWS])
-{
-    const int8_t *three[(ROWS + 2) / 3]; /* an address can hold a factor of 1 or 2 */
-    UNROLL for (int i = 0; i < (ROWS + 2) / 3; i++) three[i] = rows->values + (size_t)(first + 3 * i) * d;
-    UNROLL for (int i = 0; i < ROWS; i++) sums[i] = SPREAD(rows->starts[first + i]);
-    for (size_t k = 0; k < d; k += WORD, panel += GROUP_BYTES)
-        UNROLL for (int i = 0; i < ROWS; i++)
-            ADD_WORD(sums[i], panel, three[i / 3] + (i % 3 == 0 ? 0 : i % 3 == 1 ? d : 2 * d) + k);
 }
 
 /* The nearest rows of one panel of queries. */
@@ -125,17 +86,9 @@ typedef struct {
 static void free_room(Room *room)
 {
     free(room->query.panels), free(room->query.lengths), free(room->second), free(room->back_best), free(room->back);
-    free(room->number), free(room->image.values), free(room->image.scales), free(room->image.starts);
-    free(room->chosen.values), free(room->chosen.scales), free(room->chosen.starts);
-}
-
-static int make_rows(PointRows *rows, int64_t most, size_t d)
-{
-    const size_t padded = (size_t)(most + ROWS);
-    rows->values = calloc(padded, d);
-    rows->scales = calloc(padded, sizeof(float));
-    rows->starts = calloc(padded, sizeof(int32_t));
-    return rows->values && rows->scales && rows->starts;
+    free(room->number);
+    free_rows(&room->image);
+    free_rows(&room->chosen);
 }
 
 static int make_room(Room *room, int64_t queries, int64_t rows, size_t d)

@@ -432,6 +432,7 @@ int main(int count, char **arguments)
         fuzz_codes();
         fuzz_points();
         fuzz_support();
+        fuzz_words();
     }
     uint8_t *bytes = make(1000, 1);
     for (size_t size = 0; size < 1000; size++)

@@ -89,3 +89,57 @@ static void fuzz_support(void)
         }
     free(values), free(similarities), free(radii), free(counts);
 }
+
+static void fuzz_words(void)
+{
+    const int64_t rows = draw(1, 40), centres = draw(1, 300), wanted = draw(1, centres < 16 ? centres : 16);
+    const size_t d = (size_t)(4 * draw(1, 20));
+    float *from = make((size_t)rows * d, sizeof *from), *to = make((size_t)centres * d, sizeof *to);
+    float *steps = make((size_t)centres, sizeof *steps), *halves = make((size_t)centres, sizeof *halves);
+    int8_t *codes = make((size_t)centres, d);
+    int32_t *numbers = make((size_t)(rows * wanted), sizeof *numbers);
+    float *closeness = make((size_t)(rows * wanted), sizeof *closeness), longest = 0, slack = 0;
+    const int same = draw(0, 4) == 0; /* more centres within the bound than are kept */
+    for (size_t i = 0; i < (size_t)rows * d; i++)
+        from[i] = (float)draw(-500, 500) / 16;
+    for (size_t i = 0; i < (size_t)centres * d; i++)
+        to[i] = same && i >= d ? to[i - d] : (float)draw(-500, 500) / 16;
+    for (int64_t c = 0; c < centres; c++) {
+        float largest = 1e-30f, squares = 0, lost = 0;
+        for (size_t k = 0; k < d; k++)
+            largest = fmaxf(largest, fabsf(to[(size_t)c * d + k]));
+        steps[c] = largest / 127;
+        for (size_t k = 0; k < d; k++) {
+            const float value = to[(size_t)c * d + k], code = rintf(value / steps[c]);
+            codes[(size_t)c * d + k] = (int8_t)code;
+            squares += value * value;
+            lost += (value - code * steps[c]) * (value - code * steps[c]);
+        }
+        halves[c] = squares / 2;
+        longest = fmaxf(longest, sqrtf(squares));
+        slack = fmaxf(slack, sqrtf(lost));
+    }
+    const Words words = {from, rows, to, codes, steps, halves, centres, d, longest, slack};
+    for (int vnni = 0; vnni < (__builtin_cpu_supports("avx512vnni") ? 2 : 1); vnni++) {
+        if ((vnni ? nearest_words_vnni : nearest_words)(&words, wanted, numbers, closeness))
+            abort();
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = 0; i < wanted; i++) { /* as many are nearer as come before it */
+                const double least = closeness[r * wanted + i];
+                int64_t nearer = 0, listed = 0;
+                for (int64_t c = 0; c < centres; c++) {
+                    double value = -halves[c];
+                    for (size_t k = 0; k < d; k++)
+                        value += (double)from[(size_t)r * d + k] * to[(size_t)c * d + k];
+                    nearer += value > least + 0.5;
+                    listed += c == numbers[r * wanted + i] && fabs(value - least) < 0.5;
+                }
+                if (nearer > i || !listed) {
+                    fprintf(stderr, "nearest_words, row %lld: %lld nearer than number %lld\n", (long long)r,
+                            (long long)nearer, (long long)i);
+                    exit(1);
+                }
+            }
+    }
+    free(from), free(to), free(steps), free(halves), free(codes), free(numbers), free(closeness);
+}
