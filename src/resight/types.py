@@ -213,42 +213,6 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Positions:
-    """Where images were taken; images without a position are left out."""
-
-    ids: tuple[str, ...]
-    lats: NDArray[np.float64]  # [n] degrees
-    lons: NDArray[np.float64]  # [n] degrees
-    headings: NDArray[np.float64]  # [n] view direction, degrees clockwise from north; NaN: unknown
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-@dataclass(frozen=True)
-class PositionEstimate:
-    """Where a query was taken, estimated from the positions of the images that match it.
-
-    Attributes:
-        lat: Latitude in degrees.
-        lon: Longitude in degrees.
-        metres: Radius that contains the true position with a probability of `coverage`.
-        coverage: That probability.
-        probability: That the collection contains the place, and that it is this one.
-        known: False: "don't know"; lat and lon are a best guess.
-        support: Ids of the images used, best first.
-    """
-
-    lat: float
-    lon: float
-    metres: float
-    coverage: float = 0.9
-    probability: float = 0.0
-    known: bool = False
-    support: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class TokenMatches:
     """For each token of a query, the most similar token of an image; `seeds` are the first patches of tokens."""
 

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from resight.geodesy import PositionEstimate
 from resight.search.locate_boxes import heat_image, heat_query, match_tokens, split
 from resight.search.position import estimate_position, gather_positions, list_best
 from resight.store import ImageRecord, Reader
-from resight.types import Box, Descriptors, Evidence, Hit, PositionEstimate, Query, Ranking
+from resight.types import Box, Descriptors, Evidence, Hit, Query, Ranking
 
 Stage = Literal["shortlist", "verified"]
 

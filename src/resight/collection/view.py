@@ -16,6 +16,7 @@ from resight.collection.encode import Encoding, query_by_id
 from resight.collection.indexes import IndexCache
 from resight.errors import ImageError, RecipeError, did_you_mean
 from resight.files import remote
+from resight.geodesy import Positions
 from resight.index import Searcher
 from resight.search import calibration as calibrations
 from resight.search import fusions, rerankers
@@ -25,7 +26,7 @@ from resight.search.pipeline import Pipeline, search, search_in_stages
 from resight.search.request import SearchRequest, StoredImage
 from resight.search.shortlist import Shortlister, name_standout
 from resight.store import ImageRecord, Layout, Reader
-from resight.types import Box, Branch, Choice, Descriptors, Positions, Query, Ranking, Recipe
+from resight.types import Box, Branch, Choice, Descriptors, Query, Ranking, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.attributes import AttributeSummary, AttributeTable

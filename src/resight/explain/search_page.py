@@ -31,8 +31,9 @@ from resight.explain.map import draw_answers
 from resight.explain.tiles import Tiles
 from resight.files.fingerprint import csp_hash
 from resight.files.remote import to_url
+from resight.geodesy import PositionEstimate
 from resight.probability_words import format_probability, format_verdict, is_likely
-from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, TokenMatches
+from resight.types import Attribute, Box, Evidence, Hit, TokenMatches
 
 THUMBNAIL = 640  # longest side, in pixels
 LINES = 60
