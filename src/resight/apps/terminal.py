@@ -53,9 +53,9 @@ def _print_escaped(text: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, paths, mappings, sets and arrays as values that JSON can hold."""
+    """Dataclasses (without fields that `repr` omits), paths, mappings, sets and arrays as values that JSON can hold."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Path):

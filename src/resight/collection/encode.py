@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from resight.collection.answer_pictures import find_source
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
@@ -57,7 +58,10 @@ class Encoding(Encoders):
         return read_query(image, None if box else self.query_side, self.read)
 
     def encode_queries(self, pictures: Sequence[Picture], box: Box | None = None) -> list[Query]:
-        queries = super().encode_queries(pictures, box)
+        encoded = super().encode_queries(pictures, box)
+        queries = [
+            replace(query, source=find_source(picture)) for query, picture in zip(encoded, pictures, strict=True)
+        ]
         if self.rotations == 1:
             return queries
         from resight.encode.rotation import attach  # most recipes search upright
@@ -102,7 +106,7 @@ def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: B
         if rows is not None:
             width, height = record.size
             outline = record.ref.box or (0.0, 0.0, float(width), float(height))
-            query = Query(record.id, record.size, outline, rows, record.attributes)
+            query = Query(record.id, record.size, outline, rows, record.attributes, source=record.ref)
             return query if encoding.rotations == 1 else _add_rotations(query, reader, encoding)
     ref = record.ref
     picture = encoding.read(ref, None if box or ref.box else encoding.query_side)

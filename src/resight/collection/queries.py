@@ -6,19 +6,23 @@ iterator over them, in the same order: while one image is searched for, others a
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from resight.collection.answer_pictures import keep_picture
 from resight.collection.encode import Encoding
+from resight.collection.hits import Hits
 from resight.collection.metadata import Metadata
 from resight.errors import ResightError
-from resight.types import Box, Hit, Query
+from resight.progress import follow
+from resight.search.request import SearchRequest, StoredImage
+from resight.types import Box, Query
 
 if TYPE_CHECKING:
     from resight.collection.answer import Answer
     from resight.collection.view import View
     from resight.data.image_inputs import ImageInput
     from resight.search.filters import Near
-    from resight.search.request import SearchRequest, StoredImage
 
 Errors = Literal["raise", "return"]
 Progress = Callable[[int, int], None]
@@ -43,8 +47,8 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
-    ) -> list[list[Hit]]: ...
+        progress: Progress | bool = True,
+    ) -> list[Hits]: ...
 
     @overload
     def search(
@@ -56,8 +60,8 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
-    ) -> Iterator[list[Hit]]: ...
+        progress: Progress | bool = True,
+    ) -> Iterator[Hits]: ...
 
     @overload
     def search(
@@ -68,7 +72,7 @@ class Searchable:
         box: Box | None = None,
         where: Sequence[str] = (),
         near: "Near | None" = None,
-    ) -> list[Hit]: ...
+    ) -> Hits: ...
 
     def search(
         self,
@@ -79,7 +83,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> Any:
         """Find the images that show the same object as the query.
 
@@ -96,7 +100,8 @@ class Searchable:
             near: Latitude, longitude and a radius in metres.
             errors: For a batch: "raise" ends it at an image that cannot be read; "return" puts the error in the place
                 of its result.
-            progress: For a batch: called with the number of images done and in all (0: not known).
+            progress: For a batch: True shows a bar in a notebook, False none; or a function, called with the number of
+                images done and in all (0: not known).
 
         Returns:
             The hits, best first. For a batch a list of such lists; for an iterator an iterator over them.
@@ -117,8 +122,8 @@ class Searchable:
         """
         answers = self.ask(image, k, box=box, where=where, near=near, errors=errors, progress=progress)
         if isinstance(answers, list):
-            return [_list_hits(answer) for answer in answers]
-        return map(_list_hits, answers) if isinstance(answers, Iterator) else _list_hits(answers)
+            return [_list_hits_alone(answer) for answer in answers]
+        return map(_list_hits_alone, answers) if isinstance(answers, Iterator) else Hits(answers.hits)
 
     @overload
     def ask(
@@ -130,7 +135,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> "list[Answer]": ...
 
     @overload
@@ -143,7 +148,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> "Iterator[Answer]": ...
 
     @overload
@@ -156,7 +161,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> "Answer": ...
 
     def ask(
@@ -168,29 +173,34 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> Any:
         """Search, and return the ranking, the matches and the evidence too. Takes the same arguments as `search`.
 
         Returns:
             The answer; its `explain` shows why an image was found. For a batch as many answers, as `search` has hits.
         """
-        from resight.search.request import SearchRequest
-
         if isinstance(image, Iterable) or hasattr(image, "shape"):
             from resight.data.image_inputs import is_batch
 
             if is_batch(image):
-                from resight.collection.batch_search import search_batch
-
                 request = SearchRequest.parse("", k, box=box, where=where, near=near)
-                total = len(image) if hasattr(image, "__len__") else 0
-                answers = search_batch(self.view(), self._encoding, image, request, errors, progress, total)
-                return list(answers) if total or hasattr(image, "__len__") else answers
-        return self.view().ask(SearchRequest.parse(image, k, box=box, where=where, near=near))
+                answers = self._ask_all(image, request, errors, progress)
+                return list(answers) if hasattr(image, "__len__") else answers
+        view, request = self.view(), SearchRequest.parse(image, k, box=box, where=where, near=near)
+        return view.ask(request.with_query(self._encode(view, request)))
+
+    def _ask_all(
+        self, images: Any, request: SearchRequest, errors: Errors, progress: Progress | bool
+    ) -> "Iterator[Answer | ResightError]":
+        from resight.collection.batch_search import search_batch
+
+        total = len(images) if hasattr(images, "__len__") else 0
+        with follow(progress, "searching") as shown:
+            yield from search_batch(self.view(), self._encoding, images, request, errors, shown, total)
 
     def ask_batch(
-        self, images: Sequence[Any], request: "SearchRequest", progress: Progress | None = None
+        self, images: Sequence[Any], request: SearchRequest, progress: Progress | None = None
     ) -> "Iterator[Answer | ResightError]":
         """`request` for each image, in place of its own; an error stands in the place of its answer."""
         from resight.collection.batch_search import search_batch
@@ -207,15 +217,18 @@ class Searchable:
         Returns:
             The query, for `search` and `ask`.
         """
-        if isinstance(image, str):
-            from resight.search.request import SearchRequest
+        return self._encode(self.view(), SearchRequest(image, box=box))
 
-            return self.view().encode_query(SearchRequest(image, box=box))
-        return self._encoding.encode_query(image, box)
+    def _encode(self, view: "View", request: SearchRequest) -> Query:
+        """The query, which remembers its image to draw it."""
+        found = view.find_image(request.image)
+        if not isinstance(found, (Query, StoredImage)):
+            found = self._encoding.read_query(found, request.box)
+        return keep_picture(view.encode_query(replace(request, image=found)), found)
 
     def search_vectors(
         self, vectors: Any, k: int = 10, *, where: Sequence[str] = (), near: "Near | None" = None
-    ) -> "list[Hit] | list[list[Hit]]":
+    ) -> Hits | list[Hits]:
         """Search by vectors that you have computed, in a collection that takes `add_vectors`.
 
         Args:
@@ -241,5 +254,6 @@ class Searchable:
         return self._encoding.query_side
 
 
-def _list_hits(answer: "Answer | ResightError") -> "list[Hit] | ResightError":
-    return answer if isinstance(answer, ResightError) else list(answer.hits)
+def _list_hits_alone(answer: "Answer | ResightError") -> "Hits | ResightError":
+    """Without what explains them: a batch of any length fits into memory."""
+    return answer if isinstance(answer, ResightError) else Hits(replace(hit, drawer=None) for hit in answer.hits)

@@ -115,7 +115,7 @@ class View:
             The best min(k, size) of the images that meet the filters.
         """
         query, allowed = self.encode_query(request), self._filter(request)
-        return self._answer(query, search(query, self.pipeline, request.k, allowed), "verified")
+        return self._answer(query, search(query, self.pipeline, request.k, allowed), "verified", allowed)
 
     def ask_in_stages(self, request: SearchRequest) -> Iterator[Answer]:
         """Answer one search twice: early, and in full.
@@ -129,7 +129,7 @@ class View:
         query, allowed = self.encode_query(request), self._filter(request)
         stages: tuple[Stage, Stage] = ("shortlist", "verified")
         rankings = search_in_stages(query, self.pipeline, request.k, allowed)
-        return (self._answer(query, ranking, stage) for ranking, stage in zip(rankings, stages, strict=True))
+        return (self._answer(query, ranking, stage, allowed) for ranking, stage in zip(rankings, stages, strict=True))
 
     def encode_query(self, request: SearchRequest) -> Query:
         """The request's image encoded, or the part in its box; an encoded query is returned as it is."""
@@ -246,10 +246,11 @@ class View:
     def _filter(self, request: SearchRequest) -> frozenset[str] | None:
         return self.filter_images(request.filters) if request.filters else None
 
-    def _answer(self, query: Query, ranking: Ranking, stage: Stage) -> Answer:
+    def _answer(self, query: Query, ranking: Ranking, stage: Stage, allowed: frozenset[str] | None) -> Answer:
         branch = self._encoding.patch_branch
         explainer = None if branch is None else TokenExplainer(query, branch, self._reader, self.patches)
-        return make_answer(query, ranking, self._reader.metadata, explainer, stage)
+        searched = len(self) if allowed is None else len(allowed)
+        return make_answer(query, ranking, self._reader.metadata, explainer, stage, searched)
 
     def _read_attributes(self) -> "AttributeTable":
         from resight.collection.attributes import AttributeTable  # for filters and positions alone
