@@ -14,11 +14,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from resight import progress as progress_bars
 from resight import recipe as recipes
 from resight import store as stores
 from resight.collection import metadata
-from resight.collection.browsable import Browsable
 from resight.collection.encode import Encoding, check_same_encoding, measure_layout, move_networks
 from resight.collection.location import fetch_newest, find_local_folder, write_file
 from resight.collection.queries import Searchable
@@ -107,7 +105,7 @@ def open_collection(
     return Collection(folder, made, made.recipe, cache, engine, read, networks)
 
 
-class Collection(Browsable, Searchable):
+class Collection(Searchable):
     """A folder of encoded images that you can add to and search; `resight.open` returns it.
 
     Many threads may share one. `len()` counts its images, iterating gives their ids, `id in photos` looks one up, and
@@ -185,8 +183,9 @@ class Collection(Browsable, Searchable):
         from resight.collection.add import add
         from resight.collection.image_list import list_images
         from resight.collection.moved_files import follow
+        from resight.progress import follow as follow_progress
 
-        with writer_lock(self.local_folder), progress_bars.follow(progress, "adding") as shown:
+        with writer_lock(self.local_folder), follow_progress(progress, "adding") as shown:
             lists = list_images(sources, None if save_to is None else Path(save_to))
             if engine != LOCAL:
                 from resight.collection import ray_add  # Ray is an extra

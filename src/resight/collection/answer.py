@@ -9,11 +9,9 @@ stored tokens serve.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from resight.collection.answer_pictures import AnswerPictures
-from resight.errors import InputError
 from resight.geodesy import PositionEstimate
 from resight.probability_words import format_outcome
 from resight.search.locate_boxes import heat_image, heat_query, match_tokens, split
@@ -23,6 +21,8 @@ from resight.types import Box, Descriptors, Evidence, Hit, Query, Ranking
 
 if TYPE_CHECKING:
     from PIL import Image
+
+    from resight.collection.answer_pictures import AnswerPictures
 
 Stage = Literal["shortlist", "verified"]
 
@@ -43,7 +43,6 @@ class Answer:
         stage: "verified", or "shortlist": before reranking, without probabilities.
         sizes: Id of a hit → its width and height.
         searched: How many images were searched: those that meet the filters.
-        pictures: Draws the hits; used by `show` and `Hit.explain`.
 
     Examples:
         >>> import resight
@@ -64,7 +63,6 @@ class Answer:
     stage: Stage = "verified"
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     searched: int = 0
-    pictures: AnswerPictures | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -101,9 +99,7 @@ class Answer:
             >>> answer = resight.open("photos.resight").ask("query.jpg")
             >>> answer.show(3).save("answer.jpg")
         """
-        if self.pictures is None:
-            raise InputError("there is nothing to draw the answer on", expected="an answer of `ask`", fix="ask again")
-        return self.pictures.draw_answer(self.hits[:k])
+        return self._drawer.pictures.draw_answer(self.hits[:k])
 
     def to_frame(self) -> Any:
         """Convert to a data frame of pandas, or of polars if only that is installed.
@@ -123,8 +119,8 @@ class Answer:
         return frame_hits(self.hits)
 
     def _repr_html_(self) -> str:
-        pictures = self.pictures or AnswerPictures(self.query, {}, self.explain)
-        return pictures.answer_to_html(self.verdict, self.hits, [self.ranking.proof] if self.ranking.proof else [])
+        notes = [self.ranking.proof] if self.ranking.proof else []
+        return self._drawer.pictures.answer_to_html(self.verdict, self.hits, notes)
 
     def explain(self, hit: Hit) -> Evidence:
         """Show why an image was found; the heat maps take one pass of the encoder.
@@ -142,7 +138,11 @@ class Answer:
             >>> evidence.match.inliers > 100, evidence.heat is not None
             (True, True)
         """
-        return replace(_explain(self.query, self.ranking, self.explainer, hit), drawer=self.pictures)
+        return self._drawer.explain(hit)
+
+    @property
+    def _drawer(self) -> "HitDrawer":
+        return HitDrawer(self.query, self.ranking, self.explainer, {hit.id: hit.path for hit in self.hits})
 
 
 def make_answer(
@@ -159,27 +159,11 @@ def make_answer(
     position = estimate_position(ranking, gather_positions((name, records[name].attributes) for name in likely))
     sizes = {name: records[name].size for name in ranking.ids}
     paths = {name: records[name].path for name in ranking.ids}
-    pictures = AnswerPictures(query, paths, partial(_explain, query, ranking, explainer))
-    hits = tuple(_list_hits(ranking, records, pictures))
-    return Answer(query, ranking, hits, position, explainer, stage, sizes, searched, pictures)
+    hits = tuple(_list_hits(ranking, records, HitDrawer(query, ranking, explainer, paths)))
+    return Answer(query, ranking, hits, position, explainer, stage, sizes, searched)
 
 
-def _explain(query: Query, ranking: Ranking, explainer: "TokenExplainer | None", hit: Hit) -> Evidence:
-    evidence = Evidence(
-        query.id,
-        hit.id,
-        hit.box,
-        match=ranking.matches.get(hit.id),
-        probability=hit.probability,
-        region=ranking.regions.get(hit.id),
-        located_by=hit.located_by,
-    )
-    # The maps lie over the query as it is, which an answer found at another rotation does not match.
-    turned = bool(hit.stages.get("rotation"))
-    return explainer.explain(evidence) if explainer and not turned else evidence
-
-
-def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord], pictures: AnswerPictures) -> Iterator[Hit]:
+def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord], drawer: "HitDrawer") -> Iterator[Hit]:
     for name, score in zip(ranking.ids, ranking.scores.tolist(), strict=True):
         record = records[name]
         yield Hit(
@@ -192,8 +176,46 @@ def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord], pictures: A
             stages=ranking.signals.get(record.id, {}),
             located_by=ranking.located_by.get(record.id, ""),
             other_boxes=ranking.other_boxes.get(record.id, ()),
-            drawer=pictures,
+            drawer=drawer,
         )
+
+
+@dataclass(frozen=True)
+class HitDrawer:
+    """Explains the hits of one answer, and draws that: by answer_pictures.py, which few searches need."""
+
+    query: Query
+    ranking: Ranking
+    explainer: "TokenExplainer | None"
+    paths: Mapping[str, Path]  # id of a hit → its file
+
+    def explain(self, hit: Hit) -> Evidence:
+        found = self.ranking
+        evidence = Evidence(
+            self.query.id,
+            hit.id,
+            hit.box,
+            match=found.matches.get(hit.id),
+            probability=hit.probability,
+            region=found.regions.get(hit.id),
+            located_by=hit.located_by,
+            drawer=self,
+        )
+        # The maps lie over the query as it is, which an answer found at another rotation does not match.
+        turned = bool(hit.stages.get("rotation"))
+        return self.explainer.explain(evidence) if self.explainer and not turned else evidence
+
+    def draw(self, found: Hit | Evidence) -> "Image.Image":
+        return self.pictures.draw(found)
+
+    def to_html(self, found: Hit | Evidence) -> str:
+        return self.pictures.to_html(found)
+
+    @property
+    def pictures(self) -> "AnswerPictures":
+        from resight.collection.answer_pictures import AnswerPictures
+
+        return AnswerPictures(self.query, self.paths, self.explain)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The pictures of an answer, for notebooks and scripts: hits and evidence in, PIL images and HTML out.
 
-A query that came from a file is read again, another one is kept (`find_source`). Everything is drawn when it is asked
+A query that came from a file is read again, another one was kept (encode.py). Everything is drawn when it is asked
 for, from images reduced to SIDE.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from resight.data import image_files
 from resight.errors import ImageError, InputError
 from resight.probability_words import format_probability, format_verdict, is_likely
+from resight.store import ImageRecord
 from resight.types import Box, Evidence, Hit, ImageRef, Picture, Query
 
 if TYPE_CHECKING:
@@ -115,19 +116,14 @@ class AnswerPictures:
         return _read(evidence.image_id, self._paths[evidence.image_id])
 
 
-def find_source(picture: Picture) -> ImageRef | None:
-    """The file of a picture, if it was read from one that can be read again."""
-    return picture.ref if picture.modified_ns else None
+def collection_to_html(title: str, records: Iterable[ImageRecord], images: int, notes: Sequence[str]) -> str:
+    """Pictures of some of the images of a collection."""
+    from resight.explain.notebook import Card, draw_gallery
 
-
-def keep_picture(query: Query, picture: object) -> Query:
-    """The query with its picture, to draw it, if it came from no file."""
-    return replace(query, source=picture) if query.source is None and isinstance(picture, Picture) else query
-
-
-def read_thumbnails(paths: Mapping[str, Path]) -> "dict[str, Pixels | None]":
-    """Id → pixels of a file; None if it cannot be read."""
-    return {name: _try(partial(_read_pixels, name, path)) for name, path in paths.items()}
+    drawn = [(record.id, _try(partial(_read_pixels, record.id, record.path))) for record in records]
+    cards = [Card(pixels, (id,)) for id, pixels in drawn if pixels is not None]
+    shown = [f"the first {len(cards):,} are shown"] if 0 < len(cards) < images else []
+    return draw_gallery(title, cards, [*shown, *notes])
 
 
 def _read_pixels(name: str, path: Path) -> "Pixels":

@@ -15,8 +15,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from resight.collection.answer import Answer
-from resight.collection.answer_pictures import keep_picture
-from resight.collection.encode import Encoding
+from resight.collection.encode import Encoding, keep_picture
 from resight.collection.view import View
 from resight.encode.extract import gather, run_ahead
 from resight.errors import InputError, ResightError

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from resight.collection.answer_pictures import find_source
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
@@ -96,6 +95,16 @@ def read_query(image: "ImageInput", max_side: int | None, read: "ReadImage" = im
     from resight.data.image_inputs import read_input  # a command has a path
 
     return read_input(image, max_side, read)
+
+
+def find_source(picture: Picture) -> ImageRef | None:
+    """The file of a picture, if it was read from one that can be read again."""
+    return picture.ref if picture.modified_ns else None
+
+
+def keep_picture(query: Query, picture: object) -> Query:
+    """The query with its picture, to draw it, if it came from no file."""
+    return replace(query, source=picture) if query.source is None and isinstance(picture, Picture) else query
 
 
 def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: Box | None = None) -> Query:

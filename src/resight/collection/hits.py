@@ -1,8 +1,10 @@
 """Hits as a list that shows itself in a notebook, and as a data frame: Hits in, HTML and frames out."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from resight.errors import ResightError
 from resight.frames import make_frame
 from resight.types import Hit
 
@@ -22,6 +24,11 @@ class Hits(list[Hit]):
 
     def _repr_html_(self) -> str:
         return "".join(filter(None, (hit._repr_html_() for hit in self))) or "<div>no hits</div>"
+
+
+def list_alone(answer: Any) -> Any:
+    """The hits of an Answer without what explains them: a batch of any length fits into memory. An error stays."""
+    return answer if isinstance(answer, ResightError) else Hits(replace(hit, drawer=None) for hit in answer)
 
 
 def frame_hits(hits: Sequence[Hit]) -> Any:

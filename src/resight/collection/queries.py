@@ -1,4 +1,4 @@
-"""How a collection is searched: an image in any form, or many, in; Hits and Answers out.
+"""How Python looks at a collection, and searches it: an image in any form, or many, in; Hits and Answers out.
 
 One image gives its result at once. A list, a tuple or an array of images gives a list of results, any other iterable an
 iterator over them, in the same order: while one image is searched for, others are decoded and encoded
@@ -7,35 +7,69 @@ iterator over them, in the same order: while one image is searched for, others a
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from resight.collection.answer_pictures import keep_picture
-from resight.collection.encode import Encoding
-from resight.collection.hits import Hits
+from resight.collection.encode import Encoding, keep_picture
 from resight.collection.metadata import Metadata
-from resight.errors import ResightError
-from resight.progress import follow
+from resight.errors import CollectionError, ResightError, did_you_mean
+from resight.files.remote import to_url
 from resight.search.request import SearchRequest, StoredImage
-from resight.types import Box, Query
+from resight.types import Box, Query, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.answer import Answer
+    from resight.collection.hits import Hits
     from resight.collection.view import View
     from resight.data.image_inputs import ImageInput
     from resight.search.filters import Near
+    from resight.store import ImageRecord
 
 Errors = Literal["raise", "return"]
+THUMBNAILS = 8  # of a collection in a notebook
 Progress = Callable[[int, int], None]
 
 
 class Searchable:
-    """What `Collection` offers to search it."""
+    """What `Collection` offers to look at its images and to search them."""
 
+    path: Path
+    recipe: Recipe
     metadata: Metadata
     _encoding: Encoding
 
     def view(self) -> "View":
         raise NotImplementedError
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.view().stamps)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.view().stamps
+
+    def __getitem__(self, name: str) -> "ImageRecord":
+        view = self.view()
+        if name not in view.stamps:
+            raise CollectionError(
+                f"the collection holds no image {name!r}",
+                expected="the id of an image",
+                actual=repr(name),
+                fix=did_you_mean(str(name), view.stamps, "`list(collection)` gives the ids"),
+            )
+        return next(view.records([name]))
+
+    def __repr__(self) -> str:
+        return f"<Collection {to_url(self.path)}: {len(self.view()):,} images, recipe {self.recipe.name}>"
+
+    def _repr_html_(self) -> str:
+        from resight.collection.answer_pictures import collection_to_html
+
+        view = self.view()
+        first = list(islice(view.stamps, THUMBNAILS))
+        records = view.records(first) if first else iter(())
+        notes = [f"recipe {self.recipe.name}", to_url(self.path)]
+        return collection_to_html(f"{self.path.name}: {len(view):,} images", records, len(view), notes)
 
     @overload
     def search(
@@ -48,7 +82,7 @@ class Searchable:
         near: "Near | None" = None,
         errors: Errors = "raise",
         progress: Progress | bool = True,
-    ) -> list[Hits]: ...
+    ) -> "list[Hits]": ...
 
     @overload
     def search(
@@ -61,7 +95,7 @@ class Searchable:
         near: "Near | None" = None,
         errors: Errors = "raise",
         progress: Progress | bool = True,
-    ) -> Iterator[Hits]: ...
+    ) -> "Iterator[Hits]": ...
 
     @overload
     def search(
@@ -72,7 +106,7 @@ class Searchable:
         box: Box | None = None,
         where: Sequence[str] = (),
         near: "Near | None" = None,
-    ) -> Hits: ...
+    ) -> "Hits": ...
 
     def search(
         self,
@@ -120,10 +154,12 @@ class Searchable:
             >>> [hits[0].id for hits in photos.search(["query.jpg", "castle.png"], k=1)]  # a file, and a stored id
             ['eiffel-2.png', 'castle.png']
         """
+        from resight.collection.hits import Hits, list_alone
+
         answers = self.ask(image, k, box=box, where=where, near=near, errors=errors, progress=progress)
         if isinstance(answers, list):
-            return [_list_hits_alone(answer) for answer in answers]
-        return map(_list_hits_alone, answers) if isinstance(answers, Iterator) else Hits(answers.hits)
+            return [list_alone(answer) for answer in answers]
+        return map(list_alone, answers) if isinstance(answers, Iterator) else Hits(answers.hits)
 
     @overload
     def ask(
@@ -194,6 +230,7 @@ class Searchable:
         self, images: Any, request: SearchRequest, errors: Errors, progress: Progress | bool
     ) -> "Iterator[Answer | ResightError]":
         from resight.collection.batch_search import search_batch
+        from resight.progress import follow
 
         total = len(images) if hasattr(images, "__len__") else 0
         with follow(progress, "searching") as shown:
@@ -228,7 +265,7 @@ class Searchable:
 
     def search_vectors(
         self, vectors: Any, k: int = 10, *, where: Sequence[str] = (), near: "Near | None" = None
-    ) -> Hits | list[Hits]:
+    ) -> "Hits | list[Hits]":
         """Search by vectors that you have computed, in a collection that takes `add_vectors`.
 
         Args:
@@ -252,8 +289,3 @@ class Searchable:
     def query_side(self) -> int | None:
         """The side to which a decoder may reduce the picture of a query without a box; None: it may not."""
         return self._encoding.query_side
-
-
-def _list_hits_alone(answer: "Answer | ResightError") -> "Hits | ResightError":
-    """Without what explains them: a batch of any length fits into memory."""
-    return answer if isinstance(answer, ResightError) else Hits(replace(hit, drawer=None) for hit in answer.hits)

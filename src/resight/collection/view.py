@@ -141,9 +141,11 @@ class View:
         return self._encoding.encode_query(image, request.box)
 
     def find_image(self, image: "ImageInput | StoredImage | Query") -> "ImageInput | StoredImage | Query":
-        """A text that is no address and names no file is the id of a stored image; all else stays as it is."""
-        if not isinstance(image, str) or remote.is_remote(image) or os.path.lexists(image):
+        """A text that is no address is the path of a file, or the id of a stored image; all else stays as it is."""
+        if not isinstance(image, str) or remote.is_remote(image):
             return image
+        if os.path.lexists(image):
+            return Path(image)
         if image in self._reader.stamps:
             return StoredImage(image)
         raise ImageError(
