@@ -36,7 +36,7 @@ def open_bar(choice: bool | OpenBar, label: str) -> AbstractContextManager[Bar]:
     """The bar that the caller chose."""
     if callable(choice):
         return choice(label)
-    return _open_notebook_bar(label) if choice and in_notebook() else nullcontext(_Silent())
+    return _open_notebook_bar(label) if choice and in_notebook() else nullcontext(Silent())
 
 
 @contextmanager
@@ -125,7 +125,9 @@ class NotebookBar:
             self._handle.update(show.HTML(text))
 
 
-class _Silent:
+class Silent:
+    """A bar that shows nothing."""
+
     def __call__(self, done: int, total: int) -> None:
         pass
 

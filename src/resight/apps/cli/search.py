@@ -98,6 +98,8 @@ def search(
             print_hits(f"{name} in {collection} ({size:,} images)", answer.hits)
             if answer.hits and answer.ranking.proof:
                 terminal.echo(f"shortlist: {answer.ranking.proof}")
+            stages = (f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in answer.ranking.seconds.items())
+            terminal.detail(f"time: {', '.join(stages)}")
         else:
             terminal.echo(f"{name}: {verdict}{_name_best(answer)}")
     if html and sections:
@@ -136,7 +138,7 @@ def report_local_indexes(recipe: "Recipe", engine: str) -> None:
     from resight.collection.engine import list_local
 
     for name in list_local(recipe, engine):
-        terminal.echo(f"the index {name!r} stays on this machine: shards would change its answers", file=sys.stderr)
+        terminal.note(f"the index {name!r} stays on this machine: shards would change its answers")
 
 
 def _list_queries(images: Sequence[str], ids: Sequence[str]) -> "list[Source]":
