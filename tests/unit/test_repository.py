@@ -27,7 +27,6 @@ PARALLEL = {
     **{f"{task}.py": ["apps/cli", "tasks"] for task in ("dedup", "locate", "lookalikes", "match", "plan", "train")},
     "distances.py": ["evaluate", "reproduce/kinds"],
     "search.py": ["apps/cli", "apps/service/routes", "apps/service"],
-    "instances.py": ["search", "train"],
     "shortlist.py": ["evaluate/curves", "search"],
     "strata.py": ["evaluate", "reproduce/kinds"],
     "suggest.py": ["apps/cli", "evaluate"],

@@ -118,7 +118,7 @@ class Collection(Searchable):
         10
         >>> query = photos.encode_query("query.jpg")  # once, for several searches
         >>> for hit in photos.search(query, k=1):
-        ...     print(hit.id, hit.probability > 0.9)
+        ...     print(hit.id, hit.probability > 0.98)
         eiffel-2.png True
         >>> photos.ask(query).hits[0].located_by
         'homography'

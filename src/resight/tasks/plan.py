@@ -85,7 +85,7 @@ def plan(
 
     Examples:
         >>> import resight
-        >>> planned = resight.plan("photos", images=1_000_000, recipe="sift_vlad")
+        >>> planned = resight.plan("photos", images=1_000_000, recipe="tokens")
         >>> planned.here.images, planned.here.probed
         (1000000, 10)
         >>> next(figure for figure in planned.cluster if figure.name == "search nodes").value >= 2
