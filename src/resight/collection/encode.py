@@ -163,5 +163,5 @@ def check_same_encoding(folder: Path, spaces: tuple[str, ...], encoder: Encoder)
             f"{folder} holds descriptors of another kind",
             expected=" | ".join(spaces),
             actual=" | ".join(encoder.spaces),
-            fix="leave out --encoder and --recipe to use what it was made with, or index into a new collection",
+            fix="leave out --preset and --recipe to use what it was made with, or index into a new collection",
         )
