@@ -15,7 +15,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from resight.collection.answer import Answer
-from resight.collection.encode import Encoding
+from resight.collection.encode import Encoding, keep_picture
 from resight.collection.view import View
 from resight.encode.extract import gather, run_ahead
 from resight.errors import InputError, ResightError
@@ -89,7 +89,8 @@ def _encode_together(encoding: Encoding, given: Sequence[Given], request: Search
     """The pictures encoded; one by one where one of them cannot be, so that the others are not lost."""
     pictures = [one for one in given if isinstance(one, Picture)]
     try:
-        queries: Iterator[Given] = iter(encoding.encode_queries(pictures, request.box) if pictures else ())
+        encoded = encoding.encode_queries(pictures, request.box) if pictures else ()
+        queries: Iterator[Given] = map(keep_picture, encoded, pictures)
     except ResightError as error:
         if len(pictures) == 1:
             queries = iter([error])

@@ -57,7 +57,10 @@ class Encoding(Encoders):
         return read_query(image, None if box else self.query_side, self.read)
 
     def encode_queries(self, pictures: Sequence[Picture], box: Box | None = None) -> list[Query]:
-        queries = super().encode_queries(pictures, box)
+        encoded = super().encode_queries(pictures, box)
+        queries = [
+            replace(query, source=find_source(picture)) for query, picture in zip(encoded, pictures, strict=True)
+        ]
         if self.rotations == 1:
             return queries
         from resight.encode.rotation import attach  # most recipes search upright
@@ -94,6 +97,16 @@ def read_query(image: "ImageInput", max_side: int | None, read: "ReadImage" = im
     return read_input(image, max_side, read)
 
 
+def find_source(picture: Picture) -> ImageRef | None:
+    """The file of a picture, if it was read from one that can be read again."""
+    return picture.ref if picture.modified_ns else None
+
+
+def keep_picture(query: Query, picture: object) -> Query:
+    """The query with its picture, to draw it, if it came from no file."""
+    return replace(query, source=picture) if query.source is None and isinstance(picture, Picture) else query
+
+
 def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: Box | None = None) -> Query:
     (record,) = reader.metadata([image.id])
     if box is None and (image.rows_only or encoding.stored_rows_are_queries):
@@ -102,7 +115,7 @@ def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: B
         if rows is not None:
             width, height = record.size
             outline = record.ref.box or (0.0, 0.0, float(width), float(height))
-            query = Query(record.id, record.size, outline, rows, record.attributes)
+            query = Query(record.id, record.size, outline, rows, record.attributes, source=record.ref)
             return query if encoding.rotations == 1 else _add_rotations(query, reader, encoding)
     ref = record.ref
     picture = encoding.read(ref, None if box or ref.box else encoding.query_side)
@@ -150,5 +163,5 @@ def check_same_encoding(folder: Path, spaces: tuple[str, ...], encoder: Encoder)
             f"{folder} holds descriptors of another kind",
             expected=" | ".join(spaces),
             actual=" | ".join(encoder.spaces),
-            fix="leave out --encoder and --recipe to use what it was made with, or index into a new collection",
+            fix="leave out --preset and --recipe to use what it was made with, or index into a new collection",
         )

@@ -35,10 +35,12 @@ def extract(
     batch: int = 32,
     together: int = 1,
     workers: int | None = None,
+    count: Callable[[], None] | None = None,
 ) -> None:
     """Read and encode every source, and hand the rows to `write`, `batch` images at a time.
 
-    `together` pictures are encoded at once. Each core has two threads: one reads, the other encodes.
+    `together` pictures are encoded at once. Each core has two threads: one reads, the other encodes. `count` is called
+    for every encoded image, before it is written.
     """
     pending: list[Encoded] = []
     for encoded in encode_ahead(sources, read, encode, together, workers or os.cpu_count() or 1):
@@ -46,6 +48,8 @@ def extract(
             skip(encoded)
             continue
         pending.append(encoded)
+        if count:
+            count()
         if len(pending) >= batch:
             write(pending)
             pending = []

@@ -273,7 +273,7 @@ def _load_one(sources: Sequence[Source], encoders: Sequence[str], overrides: Seq
     if len(sources) > 1 or len(encoders) > 1:
         raise InputError(
             "a curve shows one recipe",
-            expected="one RECIPE, and at most one --encoder",
+            expected="one RECIPE, and at most one --preset",
             actual=", ".join(str(getattr(source, "name", source)) for source in [*sources, *encoders]),
             fix="draw one curve per recipe",
         )
