@@ -5,6 +5,7 @@ how to get them.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def refuse_absent(model: str, file: str | None = None, actual: str = "no such fi
 
 def check_file(file: str) -> None:
     """A bare name: it becomes a part of a URL and of a path."""
-    if not file or file != Path(file).name or not all(letter.isalnum() or letter in "._-" for letter in file):
+    if not re.fullmatch(r"[\w-][\w.-]*", file, re.ASCII):
         raise RecipeError(
             "the setting `release` is no name of a file",
             expected="a name without folders, such as ResNet18_512_cosplace.pth",

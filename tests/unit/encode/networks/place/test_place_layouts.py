@@ -138,7 +138,7 @@ def test_weights_are_found_where_torch_hub_puts_them(tmp_path, monkeypatch):
     assert place.load(config).design.dimensions == 256
 
 
-@pytest.mark.parametrize("name", ["../x.pth", "a/b.pth", "", "x y"])
+@pytest.mark.parametrize("name", ["../x.pth", "a/b.pth", "", "x y", ".."])
 def test_a_release_is_a_bare_name(name):
     with pytest.raises(RecipeError, match="no name of a file"):
         place.Config(model="cosplace", release=name)
