@@ -300,6 +300,7 @@ def test_a_recipe_and_an_encoder_by_name_give_arrays(scenes: Path) -> None:
     expected = [[(a @ b.T).max(axis=1).mean() for b in list(found.tokens)[:2]] for a in found.tokens]
     assert np.allclose(scores, expected, atol=1e-4)
     assert np.allclose(encoder.similarity(found, found), found.pooled @ found.pooled.T)
+    assert encoder.similarity([], found).shape == (0, 3) and encoder.maxsim(found, []).shape == (3, 0)
     assert np.array_equal(encoder.encode(Image.open(paths[0])).pooled, found.pooled[:1])
     with pytest.raises(SpaceMismatch):
         encoder.similarity(found, resight.load_encoder(load("craters")).encode(paths[0]))
