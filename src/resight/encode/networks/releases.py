@@ -57,15 +57,16 @@ def fetch(model: str, file: str | None = None) -> Path:
     release = RELEASES.get(model)
     if release is None:
         raise refuse_absent(model, file)
-    if release.repository:
-        from resight.encode.networks import hub
+    from resight.encode.networks import hub
 
+    if release.repository:
         return hub.fetch(release.repository, [file or release.file])
     import torch
 
     path = find_checkpoints() / (file or release.file)
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        hub.reach(release.page + path.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(release.page + path.name, str(path), progress=False)
     except Exception as error:  # disk, proxy, server: each has other classes
         raise refuse_absent(model, file, str(error).partition("\n")[0] or type(error).__name__) from error
