@@ -20,7 +20,7 @@ SECTIONS = {
 def write_page() -> str:
     parts = [
         "# Recipes\n",
-        "Every recipe that comes with resight. `--encoder NAME` and `--recipe FILE` choose one when you index, "
+        "Every recipe that comes with resight. `--preset NAME` and `--recipe FILE` choose one when you index, "
         "`resight eval NAME` measures one; [Recipes](../guides/recipes.md) explains the keys, "
         "[Plug-ins](plugins.md) every setting.\n",
     ]

@@ -1,10 +1,11 @@
-"""Distances and directions on the Earth as a sphere: degrees in, metres out.
+"""Positions, distances and directions on the Earth as a sphere: degrees in, metres out.
 
 To average points or compare many with many, use unit vectors in space (`to_vectors`): these have no special cases at
 the poles and the antimeridian.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
@@ -14,6 +15,42 @@ from resight.types import Attribute
 
 RADIUS = 6_371_008.8  # metres, the mean radius
 Position = tuple[float, float]  # latitude and longitude in degrees
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Where images were taken; images without a position are left out."""
+
+    ids: tuple[str, ...]
+    lats: NDArray[np.float64]  # [n] degrees
+    lons: NDArray[np.float64]  # [n] degrees
+    headings: NDArray[np.float64]  # [n] view direction, degrees clockwise from north; NaN: unknown
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class PositionEstimate:
+    """Where a query was taken, estimated from the positions of the images that match it.
+
+    Attributes:
+        lat: Latitude in degrees.
+        lon: Longitude in degrees.
+        metres: Radius that contains the true position with a probability of `coverage`.
+        coverage: That probability.
+        probability: That the collection contains the place, and that it is this one.
+        known: False: "don't know"; lat and lon are a best guess.
+        support: Ids of the images used, best first.
+    """
+
+    lat: float
+    lon: float
+    metres: float
+    coverage: float = 0.9
+    probability: float = 0.0
+    known: bool = False
+    support: tuple[str, ...] = ()
 
 
 def find_position(attributes: Mapping[str, Attribute]) -> Position | None:

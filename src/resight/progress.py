@@ -36,7 +36,7 @@ def open_bar(choice: bool | OpenBar, label: str) -> AbstractContextManager[Bar]:
     """The bar that the caller chose."""
     if callable(choice):
         return choice(label)
-    return _open_notebook_bar(label) if choice and in_notebook() else nullcontext(_Silent())
+    return _open_notebook_bar(label) if choice and in_notebook() else nullcontext(Silent())
 
 
 @contextmanager
@@ -109,9 +109,11 @@ class NotebookBar:
     def _describe(self) -> str:
         rate = self._done / max(time.monotonic() - self._started, 1e-3)
         left = f", {(self._total - self._done) / rate:.0f} s left" if rate and self._total > self._done else ""
+        share = f' value="{self._done}" max="{self._total}"' if self._total else ""  # of an iterator no total is known
+        total = f" of {self._total:,}" if self._total else ""
         return (
-            f'<div><small>{html.escape(self._label)}</small> <progress value="{self._done}" max="{self._total}">'
-            f"</progress> <small>{self._done:,} of {self._total:,}, {rate:.1f}/s{left}</small></div>"
+            f"<div><small>{html.escape(self._label)}</small> <progress{share}></progress> "
+            f"<small>{self._done:,}{total}, {rate:.1f}/s{left}</small></div>"
         )
 
     def _draw(self, text: str) -> None:
@@ -123,7 +125,9 @@ class NotebookBar:
             self._handle.update(show.HTML(text))
 
 
-class _Silent:
+class Silent:
+    """A bar that shows nothing."""
+
     def __call__(self, done: int, total: int) -> None:
         pass
 

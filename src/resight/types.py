@@ -10,10 +10,15 @@ original image after EXIF rotation; arrays state their shape and dtype where the
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from resight.drawn import Drawer, Drawn, require_drawer
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Box = tuple[float, float, float, float]
 """A rectangle: x0, y0, x1, y1 in pixels of the upright original; x1 and y1 lie beyond the last pixel.
@@ -112,10 +117,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Features:
-    """The output of a backbone for a batch of images of one shape.
-
-    A dense backbone fills `grid`; one that detects key points fills `points`, in batches of one image.
-    """
+    """A backbone's output for images of one shape: with a `grid` if dense, else with the key points of one image."""
 
     ids: tuple[str, ...]
     patches: NDArray[Any]  # [B, N, D] float32 (uint8 for SIFT)
@@ -158,6 +160,7 @@ class Query:
     patches: Descriptors | None = None  # every patch as a token, if an encoder has patches
     rotation: float = 0.0  # degrees counter-clockwise by which the picture was turned before it was encoded
     turned: Callable[[], tuple["Query", ...]] | None = field(default=None, repr=False, compare=False)  # further ones
+    source: Any = field(default=None, repr=False, compare=False)  # the image as it was given, to draw it
 
 
 @dataclass(frozen=True)
@@ -178,9 +181,8 @@ class Match:
     Examples:
         >>> import resight
         >>> answer = resight.open("photos.resight").ask("query.jpg", k=1)
-        >>> match = answer.ranking.matches["eiffel-2.png"]
-        >>> match.model, len(match.points) >= match.inliers > 100
-        ('homography', True)
+        >>> answer.ranking.matches["eiffel-2.png"].model
+        'homography'
     """
 
     query_id: str
@@ -213,42 +215,6 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Positions:
-    """Where images were taken; images without a position are left out."""
-
-    ids: tuple[str, ...]
-    lats: NDArray[np.float64]  # [n] degrees
-    lons: NDArray[np.float64]  # [n] degrees
-    headings: NDArray[np.float64]  # [n] view direction, degrees clockwise from north; NaN: unknown
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-@dataclass(frozen=True)
-class PositionEstimate:
-    """Where a query was taken, estimated from the positions of the images that match it.
-
-    Attributes:
-        lat: Latitude in degrees.
-        lon: Longitude in degrees.
-        metres: Radius that contains the true position with a probability of `coverage`.
-        coverage: That probability.
-        probability: That the collection contains the place, and that it is this one.
-        known: False: "don't know"; lat and lon are a best guess.
-        support: Ids of the images used, best first.
-    """
-
-    lat: float
-    lon: float
-    metres: float
-    coverage: float = 0.9
-    probability: float = 0.0
-    known: bool = False
-    support: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class TokenMatches:
     """For each token of a query, the most similar token of an image; `seeds` are the first patches of tokens."""
 
@@ -264,7 +230,7 @@ class TokenMatches:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Drawn):
     """Why an image was found; `Answer.explain` returns it.
 
     Attributes:
@@ -278,6 +244,7 @@ class Evidence:
         tokens: The pairs of tokens; None if no branch compares tokens.
         region: The best matching region, if images are split into regions.
         located_by: Source of the box: homography, similarity, points, tokens or region.
+        drawer: Shows it in a notebook; None: nothing to draw it on.
 
     Examples:
         >>> import resight
@@ -297,11 +264,12 @@ class Evidence:
     tokens: TokenMatches | None = None
     region: Box | None = None
     located_by: str = ""
+    drawer: Drawer | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
-class Hit:
-    """One result of a search.
+class Hit(Drawn):
+    """One result of a search; a notebook shows its picture.
 
     Attributes:
         id: The image's name in the collection.
@@ -313,13 +281,13 @@ class Hit:
         stages: Stage → its score.
         located_by: Source of the box: homography, similarity, points, tokens or region.
         other_boxes: Further instances of the object in the image, if the recipe looks for them (`instances`).
+        drawer: Used by `explain`; None if nothing refers to the query any more.
 
     Examples:
         >>> import resight
         >>> hit = resight.open("photos.resight").search("query.jpg", k=1)[0]
-        >>> hit.id, round(hit.probability, 3), hit.located_by
-        ('eiffel-2.png', 0.995, 'homography')
-        >>> x0, y0, x1, y1 = hit.box
+        >>> hit.id, hit.probability > 0.98, hit.located_by
+        ('eiffel-2.png', True, 'homography')
     """
 
     id: str
@@ -331,6 +299,24 @@ class Hit:
     stages: Mapping[str, float] = field(default_factory=dict)
     located_by: str = ""
     other_boxes: tuple[Box, ...] = ()
+    drawer: Drawer | None = field(default=None, repr=False, compare=False)
+
+    def explain(self) -> "Image.Image":
+        """Draw the query beside the image: the box, and the points or parts that match.
+
+        Returns:
+            A picture. A notebook shows it; `save` writes a file.
+
+        Raises:
+            InputError: The hit does not know its query, as those of a batch of `search`.
+            ImageError: The file of the query or of the image is gone.
+
+        Examples:
+            >>> import resight
+            >>> hit = resight.open("photos.resight").search("query.jpg", k=1)[0]
+            >>> hit.explain().save("why.jpg")
+        """
+        return require_drawer(self.drawer, self.id).draw(self)
 
 
 @dataclass(frozen=True)
@@ -389,9 +375,8 @@ class Recipe:
 
     Examples:
         >>> import resight
-        >>> recipe = resight.load_recipe("sift_tokens")
-        >>> [(branch.encoder.name, branch.descriptor.name) for branch in recipe.branches]
-        [('sift', 'asmk'), ('efficientnet_lite', 'aggregated'), ('sift', 'local')]
+        >>> [branch.descriptor.name for branch in resight.load_recipe("sift_tokens").branches]
+        ['asmk', 'aggregated', 'local', 'tokens']
     """
 
     name: str

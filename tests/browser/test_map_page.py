@@ -8,7 +8,8 @@ import pytest
 
 from resight.explain.search_page import HitView, QueryView, Section, render_many
 from resight.explain.tiles import Tiles
-from resight.types import Hit, PositionEstimate
+from resight.geodesy import PositionEstimate
+from resight.types import Hit
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
 

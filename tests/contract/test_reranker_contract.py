@@ -11,10 +11,11 @@ from support.builders import detect, draw_texture, global_rows, local_rows, tilt
 
 from resight import index, plugins
 from resight.errors import MissingExtra, MissingWeights
+from resight.geodesy import Positions
 from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.rerankers import Reranker
-from resight.types import Box, Choice, Descriptors, Positions, Query, Ranking
+from resight.types import Box, Choice, Descriptors, Query, Ranking
 
 IDS = ("other", "tilted", "blank")
 

@@ -49,7 +49,11 @@ def test_the_reference_holds_every_command_and_public_name(site: Path) -> None:
     assert [name for name in COMMANDS if f'id="{name}' not in commands] == []
     python = (site / "reference" / "python.html").read_text(encoding="utf-8")
     anchors = set(re.findall(r'id="([^"]+)"', python))
-    homes = {"evaluate": "resight.evaluate.evaluate.evaluate"}  # its package has the same name
+    homes = {  # their packages have the same names
+        "evaluate": "resight.evaluate.evaluate.evaluate",
+        "audit": "resight.tasks.audit.audit",
+        "train": "resight.tasks.train.train",
+    }
     public = [name for name in resight.__all__ if not name.startswith("_")]
     missing = [name for name in public if homes.get(name, f"resight.{name}") not in anchors]
     assert missing == []

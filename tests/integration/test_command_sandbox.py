@@ -1,5 +1,6 @@
 """The command decodes in the sandbox: the same collection and answers, and a limit of time and memory per image."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -77,11 +78,10 @@ def test_an_image_that_takes_too_long_is_skipped_with_the_reason(
     scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = limit(monkeypatch, seconds=0.0)
-    report = run(
-        "index", scenes / "scene_00.jpg", "--into", tmp_path / "c.resight", "--encoder", "sift", "--json"
-    ).answer
+    ran = run("index", scenes / "scene_00.jpg", "--into", tmp_path / "c.resight", "--encoder", "sift", "--json")
     own.close()
-    assert report["added"] == 0
+    report = json.loads(ran.out)
+    assert ran.code == 2 and report["added"] == 0
     assert {skipped["reason"] for skipped in report["skipped"]} == {"decoding it took too much time or memory"}
     assert len(resight.open(tmp_path / "c.resight")) == 0
 
@@ -90,6 +90,8 @@ def test_a_file_larger_than_the_limit_is_not_read(
     scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = limit(monkeypatch, bytes=100)
-    report = run("index", scenes, "--into", tmp_path / "c.resight", "--encoder", "sift", "--json").answer
+    ran = run("index", scenes, "--into", tmp_path / "c.resight", "--encoder", "sift", "--json")
     own.close()
+    report = json.loads(ran.out)
+    assert ran.code == 2 and "the file is too large" in ran.err
     assert {skipped["reason"] for skipped in report["skipped"]} == {"the file is too large"}

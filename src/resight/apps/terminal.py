@@ -1,4 +1,4 @@
-"""What the commands print: tables, progress bars and readable numbers for people, JSON for programs.
+"""What the commands print: tables, remarks and readable numbers for people, JSON for programs.
 
 Functions import Rich when they use it: every command imports this module, also to show its help.
 """
@@ -6,8 +6,7 @@ Functions import Rich when they use it: every command imports this module, also 
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -16,13 +15,24 @@ from resight.files.inside import DECEPTIVE
 from resight.files.remote import to_url
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress, Task
-    from rich.text import Text
+    from contextlib import AbstractContextManager
 
+    from rich.console import Console
+
+    from resight.progress import Bar
     from resight.types import Skipped
 
 SHOWN = 20  # skipped files to list before counting the rest
+QUIET, NORMAL, VERBOSE = -1, 0, 1
+
+
+class Verbosity:
+    """How much a command says besides its answer; -q and -v set it."""
+
+    level = NORMAL
+
+
+verbosity = Verbosity()
 
 
 def console() -> "Console":
@@ -53,9 +63,9 @@ def _print_escaped(text: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, paths, mappings, sets and arrays as values that JSON can hold."""
+    """Dataclasses (without fields that `repr` omits), paths, mappings, sets and arrays as values that JSON can hold."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Path):
@@ -98,11 +108,24 @@ def print_table(
 
 
 def print_skipped(skipped: Sequence["Skipped"]) -> None:
-    """On stderr, so that a pipe gets only the answer."""
-    for item in skipped[:SHOWN]:
+    """On stderr, so that a pipe gets only the answer; all of them with -v, none with -q."""
+    shown = {QUIET: 0, VERBOSE: len(skipped)}.get(verbosity.level, SHOWN)
+    for item in skipped[:shown]:
         print(f"skipped {clean(item.path)}: {clean(item.reason)}", file=sys.stderr)
-    if len(skipped) > SHOWN:
-        print(f"… and {len(skipped) - SHOWN} more; --json lists all", file=sys.stderr)
+    if len(skipped) > shown > 0:
+        print(f"… and {len(skipped) - shown} more; -v or --json lists all", file=sys.stderr)
+
+
+def note(*values: object) -> None:
+    """A remark on stderr, which -q leaves out."""
+    if verbosity.level != QUIET:
+        echo(*values, file=sys.stderr)
+
+
+def detail(*values: object) -> None:
+    """A remark on stderr that only -v shows."""
+    if verbosity.level == VERBOSE:
+        echo(*values, file=sys.stderr)
 
 
 def clean(text: str) -> str:
@@ -120,47 +143,11 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-class Bar:
-    """A progress bar: call it with the work done so far and the total."""
+def progress(label: str) -> "AbstractContextManager[Bar]":
+    """A bar with rate and time left on a terminal; elsewhere a line every few seconds."""
+    from resight.apps.progress_bar import open_bar
 
-    def __init__(self, bar: "Progress", label: str) -> None:
-        self._bar = bar
-        self._task = bar.add_task(label, total=None)
-
-    def __call__(self, done: int, total: int) -> None:
-        self._bar.update(self._task, completed=done, total=total)
-
-    def rename(self, label: str) -> None:
-        """Change the label; the bar continues."""
-        self._bar.update(self._task, description=clean(label))
-
-    def restart(self, label: str) -> None:
-        """Change the label and count from zero."""
-        self._bar.reset(self._task, description=clean(label), total=None)
-
-
-@contextmanager
-def progress(label: str) -> Iterator[Bar]:
-    """A bar with rate and time left on a terminal; nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: "Task") -> "Text":
-            return Text(f"{task.speed:.1f}/s" if task.speed else "–/s")
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-    )
-    with bar:
-        yield Bar(bar, clean(label))
+    return open_bar(label)
 
 
 def format_bytes(count: float) -> str:

@@ -108,8 +108,8 @@ def open_collection(
 class Collection(Searchable):
     """A folder of encoded images that you can add to and search; `resight.open` returns it.
 
-    Many threads may share one. `len()` counts its images; `path` is its folder or address, and `recipe` holds how it
-    encodes and searches.
+    Many threads may share one. `len()` counts its images, iterating gives their ids, `id in photos` looks one up, and
+    `photos[id]` is its record; `path` is its folder or address, and `recipe` holds how it encodes and searches.
 
     Examples:
         >>> import resight
@@ -118,11 +118,11 @@ class Collection(Searchable):
         10
         >>> query = photos.encode_query("query.jpg")  # once, for several searches
         >>> for hit in photos.search(query, k=1):
-        ...     print(f"{hit.id}: {hit.probability:.1%}")
-        eiffel-2.png: 99.5%
+        ...     print(hit.id, hit.probability > 0.98)
+        eiffel-2.png True
         >>> photos.ask(query).hits[0].located_by
         'homography'
-        >>> next(photos.records(["eiffel-2.png"])).size
+        >>> photos["eiffel-2.png"].size
         (480, 360)
         >>> next(photos.descriptors(1, ["eiffel-2.png"])).vectors.shape
         (32, 208)
@@ -156,7 +156,7 @@ class Collection(Searchable):
         self,
         *sources: "Source | ImageList",
         save_to: str | Path | None = None,
-        progress: "Progress | None" = None,
+        progress: "Progress | bool | None" = True,
         engine: str = LOCAL,
         tidy: bool = True,
         encoded: "EncodedImages | None" = None,
@@ -167,7 +167,8 @@ class Collection(Searchable):
             *sources: Folders, image files, manifests (CSV, JSON Lines, JSON), data sets ("gldv2:ROOT"), lists of paths
                 or of ImageRefs; with `save_to` also images in memory: {"id": pixels, …}.
             save_to: A folder for images that have no file: pixels are saved as PNG, bytes and addresses as they are.
-            progress: Called with the number of images done and in all.
+            progress: True shows a bar in a notebook, False none; or a function, called with the number of images done
+                and in all.
             engine: Where images are encoded: "local", "ray", "ray://HOST:PORT" or "ray://auto".
             tidy: Merge small files at the end; a cluster always does.
             encoded: Images that `encode_images` has encoded already.
@@ -182,15 +183,16 @@ class Collection(Searchable):
         from resight.collection.add import add
         from resight.collection.image_list import list_images
         from resight.collection.moved_files import follow
+        from resight.progress import follow as follow_progress
 
-        with writer_lock(self.local_folder):
+        with writer_lock(self.local_folder), follow_progress(progress, "adding") as shown:
             lists = list_images(sources, None if save_to is None else Path(save_to))
             if engine != LOCAL:
                 from resight.collection import ray_add  # Ray is an extra
 
-                return ray_add.add(lists, self.path, self.metadata.spaces, self._written, engine, progress, self.cache)
+                return ray_add.add(lists, self.path, self.metadata.spaces, self._written, engine, shown, self.cache)
             moved = follow(self._written, lists)
-            report = add(lists, self._encoding.encoder, self._written, progress, tidy, self._encoding.read, encoded)
+            report = add(lists, self._encoding.encoder, self._written, shown, tidy, self._encoding.read, encoded)
             return replace(report, moved=moved)
 
     def encode_images(self, refs: Sequence[ImageRef]) -> "EncodedImages":
@@ -231,7 +233,7 @@ class Collection(Searchable):
             store, read = self._written, self._encoding.read
             checker = own_vectors.RowChecker(self.recipe.branches, store.layout, self.metadata.spaces)
             return own_vectors.add_vectors(
-                store, checker, self.local_folder, read, ids, vectors, paths, attributes, boxes
+                store, checker, self.local_folder, read, ids, vectors, paths, attributes, boxes, self._encoding.probe
             )
 
     def delete(self, ids: str | Sequence[str]) -> int:

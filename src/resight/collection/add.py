@@ -118,6 +118,7 @@ def add(
             tally.count_skipped,
             batch=min(max(SMALLEST_BATCH, len(store) // 32), LARGEST_BATCH),
             together=encoder.batch,
+            count=tally.count_encoded,
         )
     if tidy and (commits > 8 or (commits and store.is_scattered)):
         store.compact()
@@ -132,12 +133,18 @@ class Tally:
         self._progress = progress
         self._total = total
         self._skipped: list[Skipped] = []
-        self._added = self._updated = self._unchanged = 0
+        self._added = self._updated = self._unchanged = self._encoded = 0
+
+    def count_encoded(self) -> None:
+        """One image more whose rows wait to be written."""
+        self._encoded += 1
+        self._report_progress()
 
     def count_stored(self, images: Sequence[ImageRecord]) -> None:
         updated = sum(self._known.add_written(image) for image in images)
         self._updated += updated
         self._added += len(images) - updated
+        self._encoded -= len(images)
         self._report_progress()
 
     def count_unchanged(self) -> None:
@@ -153,7 +160,7 @@ class Tally:
         return AddReport(self._added, self._updated, self._unchanged, tuple(self._skipped), not_images=others)
 
     def _report_progress(self) -> None:
-        done = self._added + self._updated + self._unchanged + len(self._skipped)
+        done = self._added + self._updated + self._unchanged + len(self._skipped) + self._encoded
         if self._progress:
             self._progress(done, max(self._total, done))
 

@@ -9,12 +9,20 @@ stored tokens serve.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from resight.geodesy import PositionEstimate
+from resight.probability_words import format_outcome
 from resight.search.locate_boxes import heat_image, heat_query, match_tokens, split
 from resight.search.position import estimate_position, gather_positions, list_best
 from resight.store import ImageRecord, Reader
-from resight.types import Box, Descriptors, Evidence, Hit, PositionEstimate, Query, Ranking
+from resight.types import Box, Descriptors, Evidence, Hit, Query, Ranking
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from resight.collection.answer_pictures import AnswerPictures
 
 Stage = Literal["shortlist", "verified"]
 
@@ -22,6 +30,9 @@ Stage = Literal["shortlist", "verified"]
 @dataclass(frozen=True)
 class Answer:
     """All that a search found: hits for people, and the ranking with its matches for programs.
+
+    `len()`, iteration and `answer[0]` are those of the hits; `id in answer` tells whether one has this id. A notebook
+    shows the query and the hits.
 
     Attributes:
         query: The encoded query.
@@ -31,14 +42,17 @@ class Answer:
         explainer: Used by `explain`; None if no branch compares patches.
         stage: "verified", or "shortlist": before reranking, without probabilities.
         sizes: Id of a hit → its width and height.
+        searched: How many images were searched: those that meet the filters.
 
     Examples:
         >>> import resight
         >>> answer = resight.open("photos.resight").ask("query.jpg", k=3)
-        >>> answer.hits[0].id
-        'eiffel-2.png'
-        >>> list(answer.ranking.ids) == [hit.id for hit in answer.hits]
+        >>> answer[0].id, len(answer), "eiffel-2.png" in answer
+        ('eiffel-2.png', 3, True)
+        >>> list(answer.ranking.ids) == [hit.id for hit in answer]
         True
+        >>> answer.verdict
+        '1 of 3 answers is very likely the same'
     """
 
     query: Query
@@ -48,6 +62,65 @@ class Answer:
     explainer: "TokenExplainer | None" = field(default=None, repr=False, compare=False)
     stage: Stage = "verified"
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    searched: int = 0
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, rank: int) -> Hit:
+        return self.hits[rank]
+
+    def __contains__(self, hit: object) -> bool:
+        return any(hit in (one.id, one) for one in self.hits)
+
+    @property
+    def verdict(self) -> str:
+        """What the answer amounts to, in words, such as "probably not among these 437 images"."""
+        return format_outcome([hit.probability for hit in self.hits], self.searched)
+
+    def show(self, k: int = 7) -> "Image.Image":
+        """Draw the query and the best hits, with their boxes, names and probabilities, as one picture.
+
+        Args:
+            k: The most hits to draw.
+
+        Returns:
+            A picture. A notebook shows it at the end of a cell; `save` writes a file.
+
+        Raises:
+            InputError: The picture of the query is not known: it was a vector.
+            ImageError: The file of the query or of a hit is gone.
+
+        Examples:
+            >>> import resight
+            >>> answer = resight.open("photos.resight").ask("query.jpg")
+            >>> answer.show(3).save("answer.jpg")
+        """
+        return self._drawer.pictures.draw_answer(self.hits[:k])
+
+    def to_frame(self) -> Any:
+        """Convert to a data frame of pandas, or of polars if only that is installed.
+
+        Returns:
+            One row per hit: rank, id, probability, score, x0, y0, x1, y1 of its box, located_by and path, then a column
+            per attribute.
+
+        Examples:
+            >>> import resight
+            >>> frame = resight.open("photos.resight").ask("query.jpg", k=3).to_frame()
+            >>> list(frame["id"])[0], list(frame.columns)[:3]
+            ('eiffel-2.png', ['rank', 'id', 'probability'])
+        """
+        from resight.collection.hits import frame_hits
+
+        return frame_hits(self.hits)
+
+    def _repr_html_(self) -> str:
+        notes = [self.ranking.proof] if self.ranking.proof else []
+        return self._drawer.pictures.answer_to_html(self.verdict, self.hits, notes)
 
     def explain(self, hit: Hit) -> Evidence:
         """Show why an image was found; the heat maps take one pass of the encoder.
@@ -65,19 +138,11 @@ class Answer:
             >>> evidence.match.inliers > 100, evidence.heat is not None
             (True, True)
         """
-        match = self.ranking.matches.get(hit.id)
-        evidence = Evidence(
-            self.query.id,
-            hit.id,
-            hit.box,
-            match=match,
-            probability=hit.probability,
-            region=self.ranking.regions.get(hit.id),
-            located_by=hit.located_by,
-        )
-        # The maps lie over the query as it is, which an answer found at another rotation does not match.
-        turned = bool(hit.stages.get("rotation"))
-        return self.explainer.explain(evidence) if self.explainer and not turned else evidence
+        return self._drawer.explain(hit)
+
+    @property
+    def _drawer(self) -> "HitDrawer":
+        return HitDrawer(self.query, self.ranking, self.explainer, {hit.id: hit.path for hit in self.hits})
 
 
 def make_answer(
@@ -86,16 +151,19 @@ def make_answer(
     read: Callable[[Sequence[str]], Iterable[ImageRecord]],
     explainer: "TokenExplainer | None" = None,
     stage: Stage = "verified",
+    searched: int = 0,
 ) -> Answer:
-    """`read` gives the records of images by their ids."""
+    """`read` gives the records of images by their ids, and `searched` images were searched."""
     likely = list_best(ranking)  # may be more images than k
     records = {record.id: record for record in read(list({*ranking.ids, *likely}))}
     position = estimate_position(ranking, gather_positions((name, records[name].attributes) for name in likely))
     sizes = {name: records[name].size for name in ranking.ids}
-    return Answer(query, ranking, tuple(_list_hits(ranking, records)), position, explainer, stage, sizes)
+    paths = {name: records[name].path for name in ranking.ids}
+    hits = tuple(_list_hits(ranking, records, HitDrawer(query, ranking, explainer, paths)))
+    return Answer(query, ranking, hits, position, explainer, stage, sizes, searched)
 
 
-def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator[Hit]:
+def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord], drawer: "HitDrawer") -> Iterator[Hit]:
     for name, score in zip(ranking.ids, ranking.scores.tolist(), strict=True):
         record = records[name]
         yield Hit(
@@ -108,7 +176,46 @@ def _list_hits(ranking: Ranking, records: Mapping[str, ImageRecord]) -> Iterator
             stages=ranking.signals.get(record.id, {}),
             located_by=ranking.located_by.get(record.id, ""),
             other_boxes=ranking.other_boxes.get(record.id, ()),
+            drawer=drawer,
         )
+
+
+@dataclass(frozen=True)
+class HitDrawer:
+    """Explains the hits of one answer, and draws that: by answer_pictures.py, which few searches need."""
+
+    query: Query
+    ranking: Ranking
+    explainer: "TokenExplainer | None"
+    paths: Mapping[str, Path]  # id of a hit → its file
+
+    def explain(self, hit: Hit) -> Evidence:
+        found = self.ranking
+        evidence = Evidence(
+            self.query.id,
+            hit.id,
+            hit.box,
+            match=found.matches.get(hit.id),
+            probability=hit.probability,
+            region=found.regions.get(hit.id),
+            located_by=hit.located_by,
+            drawer=self,
+        )
+        # The maps lie over the query as it is, which an answer found at another rotation does not match.
+        turned = bool(hit.stages.get("rotation"))
+        return self.explainer.explain(evidence) if self.explainer and not turned else evidence
+
+    def draw(self, found: Hit | Evidence) -> "Image.Image":
+        return self.pictures.draw(found)
+
+    def to_html(self, found: Hit | Evidence) -> str:
+        return self.pictures.to_html(found)
+
+    @property
+    def pictures(self) -> "AnswerPictures":
+        from resight.collection.answer_pictures import AnswerPictures
+
+        return AnswerPictures(self.query, self.paths, self.explain)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from resight.collection.crater_positions import CraterPositions, gather_craters
-from resight.geodesy import find_number
+from resight.geodesy import Positions, find_number
 from resight.search.filters import Circle, Filter, Group, make_column, make_position_column, refuse_name
 from resight.search.position import gather_positions
 from resight.store import Reader
-from resight.types import Attribute, Positions
+from resight.types import Attribute
 
 NAMES, VALUES = 50, 50  # at most in a summary
 Kind = Literal["number", "text", "boolean"]

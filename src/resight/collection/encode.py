@@ -15,7 +15,7 @@ import numpy as np
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
-from resight.encode.query import Encoders
+from resight.encode.query import GIVEN, Encoders
 from resight.errors import CollectionError, ImageError, SpaceMismatch
 from resight.files.remote import is_remote
 from resight.store import ImageRecord, Layout, Reader
@@ -57,7 +57,10 @@ class Encoding(Encoders):
         return read_query(image, None if box else self.query_side, self.read)
 
     def encode_queries(self, pictures: Sequence[Picture], box: Box | None = None) -> list[Query]:
-        queries = super().encode_queries(pictures, box)
+        encoded = super().encode_queries(pictures, box)
+        queries = [
+            replace(query, source=find_source(picture)) for query, picture in zip(encoded, pictures, strict=True)
+        ]
         if self.rotations == 1:
             return queries
         from resight.encode.rotation import attach  # most recipes search upright
@@ -67,6 +70,10 @@ class Encoding(Encoders):
             attach(query, picture, box or picture.ref.box, self.rotations, encode)
             for query, picture in zip(queries, pictures, strict=True)
         ]
+
+    def probe(self) -> Descriptors | None:
+        """Rows of the first branch as its encoder makes them; None if a program gives the rows."""
+        return None if self.branches[0].encoder.name == GIVEN else encode_blank(self.encoder)[0]
 
     def look_at(self, record: ImageRecord, region: Box | None) -> Descriptors | None:
         """Every patch of a stored image, or of a region of it.
@@ -94,6 +101,16 @@ def read_query(image: "ImageInput", max_side: int | None, read: "ReadImage" = im
     return read_input(image, max_side, read)
 
 
+def find_source(picture: Picture) -> ImageRef | None:
+    """The file of a picture, if it was read from one that can be read again."""
+    return picture.ref if picture.modified_ns else None
+
+
+def keep_picture(query: Query, picture: object) -> Query:
+    """The query with its picture, to draw it, if it came from no file."""
+    return replace(query, source=picture) if query.source is None and isinstance(picture, Picture) else query
+
+
 def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: Box | None = None) -> Query:
     (record,) = reader.metadata([image.id])
     if box is None and (image.rows_only or encoding.stored_rows_are_queries):
@@ -102,7 +119,7 @@ def query_by_id(reader: Reader, image: "StoredImage", encoding: Encoding, box: B
         if rows is not None:
             width, height = record.size
             outline = record.ref.box or (0.0, 0.0, float(width), float(height))
-            query = Query(record.id, record.size, outline, rows, record.attributes)
+            query = Query(record.id, record.size, outline, rows, record.attributes, source=record.ref)
             return query if encoding.rotations == 1 else _add_rotations(query, reader, encoding)
     ref = record.ref
     picture = encoding.read(ref, None if box or ref.box else encoding.query_side)
@@ -133,9 +150,13 @@ def _add_rotations(query: Query, reader: Reader, encoding: Encoding) -> Query:
 
 def measure_layout(encoder: Encoder) -> tuple[Layout, ...]:
     """Dtype and dimensions of the rows, from a blank picture: they do not depend on what a picture shows."""
+    return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in encode_blank(encoder))
+
+
+def encode_blank(encoder: Encoder) -> tuple[Descriptors, ...]:
     blank = Picture(ImageRef("blank", Path("blank")), np.zeros((64, 64, 3), np.uint8), (64, 64))
     (rows,) = encoder.encode([blank])
-    return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in rows)
+    return rows
 
 
 def move_networks(encoder: Encoder, wanted: Recipe, made: Recipe) -> dict[str, Backbone]:
@@ -150,5 +171,5 @@ def check_same_encoding(folder: Path, spaces: tuple[str, ...], encoder: Encoder)
             f"{folder} holds descriptors of another kind",
             expected=" | ".join(spaces),
             actual=" | ".join(encoder.spaces),
-            fix="leave out --encoder and --recipe to use what it was made with, or index into a new collection",
+            fix="leave out --preset and --recipe to use what it was made with, or index into a new collection",
         )

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from resight.collection import Collection
 from resight.data.image_inputs import ImageInput
-from resight.geodesy import find_number
+from resight.geodesy import PositionEstimate, find_number
 from resight.search import sequences, tracking
 from resight.store import ImageRecord
-from resight.types import PositionEstimate, Ranking
+from resight.types import Ranking
 
 DEPTH = 1000  # images that a frame is looked for among, if only their order is known
 

@@ -25,6 +25,7 @@ from resight.encode.extract import Encoded, encode_ahead
 from resight.encode.named_networks import BACKBONES
 from resight.encode.query import TOKEN_DESCRIPTORS
 from resight.errors import InputError, RecipeError, ResightError, did_you_mean
+from resight.progress import Progress, in_notebook, open_bar
 from resight.types import Branch, Choice, Descriptors, FloatArray, Picture, Recipe, Skipped
 
 POOLED = ("pooled", "cells", "vlad")  # descriptors of one vector per image
@@ -89,13 +90,13 @@ class ImageEncoder:
                 fix='e.g. resight.load_encoder("tokens")',
             )
 
-    def encode(self, images: Any, *, show_progress: bool = False, errors: str = "raise") -> Embeddings:
+    def encode(self, images: Any, *, show_progress: bool | None = None, errors: str = "raise") -> Embeddings:
         """Encode one image or many, which are read and encoded side by side.
 
         Args:
             images: One image in any form that `Collection.search` takes (but no stored id), or a list, an iterator or a
                 4-dimensional array of them.
-            show_progress: Show a progress bar.
+            show_progress: True shows a bar, False none; default: a bar in a notebook.
             errors: "raise" ends with the first image that cannot be read; "skip" leaves it out and lists it in
                 `skipped`.
 
@@ -112,9 +113,9 @@ class ImageEncoder:
         pictures: list[Picture] = []
         rows: list[tuple[Descriptors, ...]] = []
         skipped: list[Skipped] = []
-        with _progress(self.name, total, show_progress) as advance:
+        with _open_bar(f"encoding with {self.name}", show_progress) as shown:
             for number, done in enumerate(self._run(several), start=1):
-                advance()
+                shown(number, total or 0)
                 if isinstance(done, Skipped):
                     if errors == "raise" and isinstance(done, _Unreadable):
                         raise done.error.at_image(number) if is_batch(images) else done.error
@@ -167,7 +168,7 @@ class ImageEncoder:
     ) -> Embeddings:
         found = {kind: join_rows([one[branch] for one in rows]) for kind, branch in self._chosen.items()}
         pooled, tokens, regions = (found.get(kind) for kind in ("pooled", "tokens", "regions"))
-        alone = tokens or regions
+        alone = regions if tokens is None else tokens
         return Embeddings(
             ids=tuple(picture.ref.id for picture in pictures),
             sizes=np.array([picture.size for picture in pictures], np.int64).reshape(-1, 2),
@@ -226,14 +227,17 @@ def _show(image: Any) -> str:
 
 
 @contextmanager
-def _progress(name: str, total: int | None, is_shown: bool) -> Iterator[Any]:
-    if not is_shown:
-        yield lambda: None
+def _open_bar(label: str, is_shown: bool | None) -> Iterator[Progress]:
+    """The bar of a notebook; in a terminal one of Rich, if it is asked for."""
+    if not is_shown or in_notebook():
+        with open_bar(is_shown is not False, label) as bar:
+            yield bar
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"encoding with {name}", total=total)
-        yield lambda: bar.advance(task)
+    with RichProgress(*columns, console=Console(stderr=True)) as bars:
+        task = bars.add_task(label, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total or None)

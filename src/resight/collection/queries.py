@@ -1,4 +1,4 @@
-"""How a collection is searched: an image in any form, or many, in; Hits and Answers out.
+"""How Python looks at a collection, and searches it: an image in any form, or many, in; Hits and Answers out.
 
 One image gives its result at once. A list, a tuple or an array of images gives a list of results, any other iterable an
 iterator over them, in the same order: while one image is searched for, others are decoded and encoded
@@ -6,32 +6,70 @@ iterator over them, in the same order: while one image is searched for, others a
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from resight.collection.encode import Encoding
+from resight.collection.encode import Encoding, keep_picture
 from resight.collection.metadata import Metadata
-from resight.errors import ResightError
-from resight.types import Box, Hit, Query
+from resight.errors import CollectionError, ResightError, did_you_mean
+from resight.files.remote import to_url
+from resight.search.request import SearchRequest, StoredImage
+from resight.types import Box, Query, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.answer import Answer
+    from resight.collection.hits import Hits
     from resight.collection.view import View
     from resight.data.image_inputs import ImageInput
     from resight.search.filters import Near
-    from resight.search.request import SearchRequest, StoredImage
+    from resight.store import ImageRecord
 
 Errors = Literal["raise", "return"]
+THUMBNAILS = 8  # of a collection in a notebook
 Progress = Callable[[int, int], None]
 
 
 class Searchable:
-    """What `Collection` offers to search it."""
+    """What `Collection` offers to look at its images and to search them."""
 
+    path: Path
+    recipe: Recipe
     metadata: Metadata
     _encoding: Encoding
 
     def view(self) -> "View":
         raise NotImplementedError
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.view().stamps)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.view().stamps
+
+    def __getitem__(self, name: str) -> "ImageRecord":
+        view = self.view()
+        if name not in view.stamps:
+            raise CollectionError(
+                f"the collection holds no image {name!r}",
+                expected="the id of an image",
+                actual=repr(name),
+                fix=did_you_mean(str(name), view.stamps, "`list(collection)` gives the ids"),
+            )
+        return next(view.records([name]))
+
+    def __repr__(self) -> str:
+        return f"<Collection {to_url(self.path)}: {len(self.view()):,} images, recipe {self.recipe.name}>"
+
+    def _repr_html_(self) -> str:
+        from resight.collection.answer_pictures import collection_to_html
+
+        view = self.view()
+        first = list(islice(view.stamps, THUMBNAILS))
+        records = view.records(first) if first else iter(())
+        notes = [f"recipe {self.recipe.name}", to_url(self.path)]
+        return collection_to_html(f"{self.path.name}: {len(view):,} images", records, len(view), notes)
 
     @overload
     def search(
@@ -43,8 +81,8 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
-    ) -> list[list[Hit]]: ...
+        progress: Progress | bool = True,
+    ) -> "list[Hits]": ...
 
     @overload
     def search(
@@ -56,8 +94,8 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
-    ) -> Iterator[list[Hit]]: ...
+        progress: Progress | bool = True,
+    ) -> "Iterator[Hits]": ...
 
     @overload
     def search(
@@ -68,7 +106,7 @@ class Searchable:
         box: Box | None = None,
         where: Sequence[str] = (),
         near: "Near | None" = None,
-    ) -> list[Hit]: ...
+    ) -> "Hits": ...
 
     def search(
         self,
@@ -79,7 +117,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> Any:
         """Find the images that show the same object as the query.
 
@@ -96,7 +134,8 @@ class Searchable:
             near: Latitude, longitude and a radius in metres.
             errors: For a batch: "raise" ends it at an image that cannot be read; "return" puts the error in the place
                 of its result.
-            progress: For a batch: called with the number of images done and in all (0: not known).
+            progress: For a batch: True shows a bar in a notebook, False none; or a function, called with the number of
+                images done and in all (0: not known).
 
         Returns:
             The hits, best first. For a batch a list of such lists; for an iterator an iterator over them.
@@ -115,10 +154,12 @@ class Searchable:
             >>> [hits[0].id for hits in photos.search(["query.jpg", "castle.png"], k=1)]  # a file, and a stored id
             ['eiffel-2.png', 'castle.png']
         """
+        from resight.collection.hits import Hits, list_alone
+
         answers = self.ask(image, k, box=box, where=where, near=near, errors=errors, progress=progress)
         if isinstance(answers, list):
-            return [_list_hits(answer) for answer in answers]
-        return map(_list_hits, answers) if isinstance(answers, Iterator) else _list_hits(answers)
+            return [list_alone(answer) for answer in answers]
+        return map(list_alone, answers) if isinstance(answers, Iterator) else Hits(answers.hits)
 
     @overload
     def ask(
@@ -130,7 +171,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> "list[Answer]": ...
 
     @overload
@@ -143,7 +184,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> "Iterator[Answer]": ...
 
     @overload
@@ -156,7 +197,7 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> "Answer": ...
 
     def ask(
@@ -168,29 +209,35 @@ class Searchable:
         where: Sequence[str] = (),
         near: "Near | None" = None,
         errors: Errors = "raise",
-        progress: Progress | None = None,
+        progress: Progress | bool = True,
     ) -> Any:
         """Search, and return the ranking, the matches and the evidence too. Takes the same arguments as `search`.
 
         Returns:
             The answer; its `explain` shows why an image was found. For a batch as many answers, as `search` has hits.
         """
-        from resight.search.request import SearchRequest
-
         if isinstance(image, Iterable) or hasattr(image, "shape"):
             from resight.data.image_inputs import is_batch
 
             if is_batch(image):
-                from resight.collection.batch_search import search_batch
-
                 request = SearchRequest.parse("", k, box=box, where=where, near=near)
-                total = len(image) if hasattr(image, "__len__") else 0
-                answers = search_batch(self.view(), self._encoding, image, request, errors, progress, total)
-                return list(answers) if total or hasattr(image, "__len__") else answers
-        return self.view().ask(SearchRequest.parse(image, k, box=box, where=where, near=near))
+                answers = self._ask_all(image, request, errors, progress)
+                return list(answers) if hasattr(image, "__len__") else answers
+        view, request = self.view(), SearchRequest.parse(image, k, box=box, where=where, near=near)
+        return view.ask(request.with_query(self._encode(view, request)))
+
+    def _ask_all(
+        self, images: Any, request: SearchRequest, errors: Errors, progress: Progress | bool
+    ) -> "Iterator[Answer | ResightError]":
+        from resight.collection.batch_search import search_batch
+        from resight.progress import follow
+
+        total = len(images) if hasattr(images, "__len__") else 0
+        with follow(progress, "searching") as shown:
+            yield from search_batch(self.view(), self._encoding, images, request, errors, shown, total)
 
     def ask_batch(
-        self, images: Sequence[Any], request: "SearchRequest", progress: Progress | None = None
+        self, images: Sequence[Any], request: SearchRequest, progress: Progress | None = None
     ) -> "Iterator[Answer | ResightError]":
         """`request` for each image, in place of its own; an error stands in the place of its answer."""
         from resight.collection.batch_search import search_batch
@@ -207,15 +254,18 @@ class Searchable:
         Returns:
             The query, for `search` and `ask`.
         """
-        if isinstance(image, str):
-            from resight.search.request import SearchRequest
+        return self._encode(self.view(), SearchRequest(image, box=box))
 
-            return self.view().encode_query(SearchRequest(image, box=box))
-        return self._encoding.encode_query(image, box)
+    def _encode(self, view: "View", request: SearchRequest) -> Query:
+        """The query, which remembers its image to draw it."""
+        found = view.find_image(request.image)
+        if not isinstance(found, (Query, StoredImage)):
+            found = self._encoding.read_query(found, request.box)
+        return keep_picture(view.encode_query(replace(request, image=found)), found)
 
     def search_vectors(
         self, vectors: Any, k: int = 10, *, where: Sequence[str] = (), near: "Near | None" = None
-    ) -> "list[Hit] | list[list[Hit]]":
+    ) -> "Hits | list[Hits]":
         """Search by vectors that you have computed, in a collection that takes `add_vectors`.
 
         Args:
@@ -239,7 +289,3 @@ class Searchable:
     def query_side(self) -> int | None:
         """The side to which a decoder may reduce the picture of a query without a box; None: it may not."""
         return self._encoding.query_side
-
-
-def _list_hits(answer: "Answer | ResightError") -> "list[Hit] | ResightError":
-    return answer if isinstance(answer, ResightError) else list(answer.hits)

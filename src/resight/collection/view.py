@@ -16,6 +16,7 @@ from resight.collection.encode import Encoding, query_by_id
 from resight.collection.indexes import IndexCache
 from resight.errors import ImageError, RecipeError, did_you_mean
 from resight.files import remote
+from resight.geodesy import Positions
 from resight.index import Searcher
 from resight.search import calibration as calibrations
 from resight.search import fusions, rerankers
@@ -25,7 +26,7 @@ from resight.search.pipeline import Pipeline, search, search_in_stages
 from resight.search.request import SearchRequest, StoredImage
 from resight.search.shortlist import Shortlister, name_standout
 from resight.store import ImageRecord, Layout, Reader
-from resight.types import Box, Branch, Choice, Descriptors, Positions, Query, Ranking, Recipe
+from resight.types import Box, Branch, Choice, Descriptors, Query, Ranking, Recipe
 
 if TYPE_CHECKING:
     from resight.collection.attributes import AttributeSummary, AttributeTable
@@ -114,7 +115,7 @@ class View:
             The best min(k, size) of the images that meet the filters.
         """
         query, allowed = self.encode_query(request), self._filter(request)
-        return self._answer(query, search(query, self.pipeline, request.k, allowed), "verified")
+        return self._answer(query, search(query, self.pipeline, request.k, allowed), "verified", allowed)
 
     def ask_in_stages(self, request: SearchRequest) -> Iterator[Answer]:
         """Answer one search twice: early, and in full.
@@ -128,7 +129,7 @@ class View:
         query, allowed = self.encode_query(request), self._filter(request)
         stages: tuple[Stage, Stage] = ("shortlist", "verified")
         rankings = search_in_stages(query, self.pipeline, request.k, allowed)
-        return (self._answer(query, ranking, stage) for ranking, stage in zip(rankings, stages, strict=True))
+        return (self._answer(query, ranking, stage, allowed) for ranking, stage in zip(rankings, stages, strict=True))
 
     def encode_query(self, request: SearchRequest) -> Query:
         """The request's image encoded, or the part in its box; an encoded query is returned as it is."""
@@ -140,9 +141,11 @@ class View:
         return self._encoding.encode_query(image, request.box)
 
     def find_image(self, image: "ImageInput | StoredImage | Query") -> "ImageInput | StoredImage | Query":
-        """A text that is no address and names no file is the id of a stored image; all else stays as it is."""
-        if not isinstance(image, str) or remote.is_remote(image) or os.path.lexists(image):
+        """A text that is no address is the path of a file, or the id of a stored image; all else stays as it is."""
+        if not isinstance(image, str) or remote.is_remote(image):
             return image
+        if os.path.lexists(image):
+            return Path(image)
         if image in self._reader.stamps:
             return StoredImage(image)
         raise ImageError(
@@ -245,10 +248,11 @@ class View:
     def _filter(self, request: SearchRequest) -> frozenset[str] | None:
         return self.filter_images(request.filters) if request.filters else None
 
-    def _answer(self, query: Query, ranking: Ranking, stage: Stage) -> Answer:
+    def _answer(self, query: Query, ranking: Ranking, stage: Stage, allowed: frozenset[str] | None) -> Answer:
         branch = self._encoding.patch_branch
         explainer = None if branch is None else TokenExplainer(query, branch, self._reader, self.patches)
-        return make_answer(query, ranking, self._reader.metadata, explainer, stage)
+        searched = len(self) if allowed is None else len(allowed)
+        return make_answer(query, ranking, self._reader.metadata, explainer, stage, searched)
 
     def _read_attributes(self) -> "AttributeTable":
         from resight.collection.attributes import AttributeTable  # for filters and positions alone

@@ -52,11 +52,15 @@ class Codebook:
             from resight.encode.vocabulary_tree import descend
 
             return descend(as_numbers(vectors), self.tree, self._nodes, self._numbers, count)
-        return kmeans.find_nearest(as_numbers(vectors), self._numbers, count)
+        return self._words.find_nearest(as_numbers(vectors), count)
 
     @cached_property
     def _numbers(self) -> FloatArray:
         return as_numbers(self.centres)
+
+    @cached_property
+    def _words(self) -> kmeans.Centres:
+        return kmeans.Centres(self._numbers)
 
     @cached_property
     def _nodes(self) -> list[FloatArray]:

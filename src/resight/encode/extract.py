@@ -5,11 +5,13 @@ Some threads read while others encode; the number of pictures in flight is bound
 """
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -35,10 +37,12 @@ def extract(
     batch: int = 32,
     together: int = 1,
     workers: int | None = None,
+    count: Callable[[], None] | None = None,
 ) -> None:
     """Read and encode every source, and hand the rows to `write`, `batch` images at a time.
 
-    `together` pictures are encoded at once. Each core has two threads: one reads, the other encodes.
+    `together` pictures are encoded at once. Each core has two threads: one reads, the other encodes. `count` is called
+    for every encoded image, before it is written.
     """
     pending: list[Encoded] = []
     for encoded in encode_ahead(sources, read, encode, together, workers or os.cpu_count() or 1):
@@ -46,6 +50,8 @@ def extract(
             skip(encoded)
             continue
         pending.append(encoded)
+        if count:
+            count()
         if len(pending) >= batch:
             write(pending)
             pending = []
@@ -70,13 +76,49 @@ def encode_ahead(
     with (
         ThreadPoolExecutor(workers, thread_name_prefix="read") as readers,
         ThreadPoolExecutor(workers, thread_name_prefix="encode") as encoders,
-        # BLAS threads inside ours would wait for each other in busy loops. Another thread than the main one looks up
-        # the libraries: an interrupt would get lost in its callback.
-        readers.submit(ThreadpoolController).result().limit(limits=1, user_api="blas"),
+        one_blas_thread(readers),
     ):
         pictures = run_ahead(sources, read, readers, workers + together)
         for done in run_ahead(gather(pictures, together), encode_some, encoders, 2 * workers):
             yield from done
+
+
+class SharedLimit:
+    """A limit of the process that runs at the same time share: the first sets it, the last lifts it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._lift: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def hold(self, set: Callable[[], Callable[[], None]]) -> Iterator[None]:
+        """`set` sets the limit, and returns what lifts it."""
+        with self._lock:
+            if not self._runs:
+                self._lift = set()
+            self._runs += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._runs -= 1
+                if not self._runs:
+                    self._lift()
+
+
+_blas = SharedLimit()
+
+
+def one_blas_thread(pool: ThreadPoolExecutor) -> AbstractContextManager[None]:
+    """BLAS threads inside those of `pool` would wait for each other in busy loops."""
+
+    def set_limit() -> Callable[[], None]:
+        # Another thread than the main one looks up the libraries: an interrupt would get lost in its callback.
+        limit = pool.submit(ThreadpoolController).result().limit(limits=1, user_api="blas")
+        return cast("Callable[[], None]", limit.restore_original_limits)
+
+    return _blas.hold(set_limit)
 
 
 def run_ahead(

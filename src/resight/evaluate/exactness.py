@@ -159,7 +159,7 @@ def find_maxsim(collection: Collection) -> tuple[Shortlister, MaxSimSearcher]:
         f"{collection.path} has no index that can prove its answers",
         expected='a branch of tokens whose index is "maxsim"',
         actual=", ".join(f"{part.name} by {name}" for part, name in zip(parts, names, strict=True)),
-        fix="index the images with such a recipe, e.g. --encoder gardens_point_tokens; if a branch already has "
+        fix="index the images with such a recipe, e.g. --preset gardens_point_tokens; if a branch already has "
         "tokens, add --set index=maxsim",
     )
 

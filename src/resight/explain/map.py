@@ -17,9 +17,9 @@ from markupsafe import Markup
 from resight.explain.format import format_metres, format_position, measure_distance
 from resight.explain.projection import Projection, declutter, draw_grid, fit, round_down
 from resight.explain.tiles import Tiles, list_tiles
-from resight.geodesy import Position, find_number, find_position
+from resight.geodesy import Position, PositionEstimate, find_number, find_position
 from resight.probability_words import format_probability, format_verdict
-from resight.types import Attribute, Hit, PositionEstimate
+from resight.types import Attribute, Hit
 
 RATIO = 4 / 3  # width to height, as in STYLE
 BAR = 0.3  # most of the width that the scale bar takes

@@ -5,19 +5,15 @@ are data: URIs, it contacts no server (but that of map tiles), and it reads in f
 in pixels of the originals; the pixels given may be fewer than `size`, the original's width and height.
 """
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-import cv2
 import jinja2
 import numpy as np
 from markupsafe import Markup
-from PIL import Image
 
-from resight.explain.draw import Pixels, choose_pairs, draw_match, mark, overlay_heat
+from resight.explain.draw import Pixels, choose_pairs, draw_match, embed, mark, overlay_heat, shrink
 from resight.explain.format import (
     format_box,
     format_origin,
@@ -31,8 +27,9 @@ from resight.explain.map import draw_answers
 from resight.explain.tiles import Tiles
 from resight.files.fingerprint import csp_hash
 from resight.files.remote import to_url
+from resight.geodesy import PositionEstimate
 from resight.probability_words import format_probability, format_verdict, is_likely
-from resight.types import Attribute, Box, Evidence, Hit, PositionEstimate, TokenMatches
+from resight.types import Attribute, Box, Evidence, Hit, TokenMatches
 
 THUMBNAIL = 640  # longest side, in pixels
 LINES = 60
@@ -219,19 +216,3 @@ def _clip(box: Box | None, size: tuple[int, int]) -> Box | None:
 def _figure(pixels: Pixels, alt: str, caption: str, wide: bool = False) -> Frame:
     small = shrink(pixels, 2 * THUMBNAIL if wide else THUMBNAIL)
     return Frame(embed(small), small.shape[1], small.shape[0], alt, caption=caption, wide=wide)
-
-
-def embed(pixels: Pixels) -> str:
-    """A data: URI."""
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "WEBP", quality=82, method=2)  # Pillow's default, 4, takes four times as long
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
-
-
-def shrink(pixels: Pixels, limit: int) -> Pixels:
-    """`pixels` with no side longer than `limit`; smaller images stay as they are."""
-    scale = limit / max(pixels.shape[:2])
-    if scale >= 1:
-        return pixels
-    size = (max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale)))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)

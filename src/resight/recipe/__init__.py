@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 
+PRESETS = ("sift_tokens", "sift", "sift_vlad", "tokens", "regions", "craters", "large")  # for any images
 # Networks with a vector of their own and published weights: each is a preset, its vector searched exactly.
 NETWORKS = (
     "sscd",
@@ -180,10 +181,13 @@ def shipped_path(name: str) -> Path:
     if name not in known:  # which also keeps every name inside the folder
         raise RecipeError(
             f"no recipe {name!r}",
-            expected=f"the path of a .toml file, or one of {', '.join([*known, *NETWORKS])}",
+            expected=f"a preset ({', '.join(PRESETS)}), a network ({', '.join(NETWORKS)}), another recipe that comes "
+            "with resight, or the path of a .toml file",
             actual=name,
             fix=did_you_mean(
-                name, [*known, *NETWORKS], "check the path; docs/guides/recipes.md shows how to write one"
+                name,
+                [*PRESETS, *NETWORKS, *known],
+                "check the path; docs/reference/recipes.md lists all, docs/guides/recipes.md shows how to write one",
             ),
         )
     return _folder() / f"{name}.toml"
@@ -214,7 +218,7 @@ def _evaluate_presets(sources: Sequence[dict[str, Any]], presets: Sequence[dict[
             "several recipes, and presets to encode by",
             expected="one recipe, which defines the data that the presets are evaluated on",
             actual=", ".join(str(source["name"]) for source in sources),
-            fix="give one recipe, and all others by --encoder",
+            fix="give one recipe, and all others by --preset",
         )
     evaluated = {key: value for key, value in sources[0].items() if key in ("data", "metrics")}
     return [
@@ -245,7 +249,7 @@ def _share_data(tables: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                     f"the recipes differ in their {key}, and one table cannot hold both",
                     expected=f"{first['name']}: {key} = {_format(one)}",
                     actual=f"{other['name']}: {key} = {_format(two)}",
-                    fix="evaluate them separately, or give one as --encoder, whose data and metrics are ignored",
+                    fix="evaluate them separately, or give one as --preset, whose data and metrics are ignored",
                 )
     return [table if "data" in table else {**table, **copy.deepcopy(shared)} for table in tables]
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from resight.geodesy import Positions
 from resight.index import Searcher
-from resight.types import Box, Choice, Descriptors, Positions, Ranking
+from resight.types import Box, Choice, Descriptors, Ranking
 
 
 class Gallery(Protocol):

@@ -10,8 +10,8 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.geodesy import to_vectors
-from resight.types import IntArray, Positions
+from resight.geodesy import Positions, to_vectors
+from resight.types import IntArray
 
 ROUNDS = 10
 AT_ONCE = 300  # clusters; more are found in two steps, first areas, then clusters within each

@@ -21,8 +21,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from resight.geodesy import find_number, find_position, metres_apart, to_degrees, to_vectors
-from resight.types import Attribute, IntArray, PositionEstimate, Positions, Ranking
+from resight.geodesy import (
+    PositionEstimate,
+    Positions,
+    find_number,
+    find_position,
+    metres_apart,
+    to_degrees,
+    to_vectors,
+)
+from resight.types import Attribute, IntArray, Ranking
 
 CANDIDATES = 30
 PRIOR, SHARPNESS = 10.0, 1.25

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resight.geodesy import metres_apart, to_vectors, turn_between
+from resight.geodesy import PositionEstimate, Positions, metres_apart, to_vectors, turn_between
 from resight.plugins import check_range
 from resight.search.position import SCALE, Candidates, Weights, summarise, weigh
-from resight.types import PositionEstimate, Positions, Ranking
+from resight.types import Ranking
 
 SHARP_TURN = 90.0  # degrees
 ANYWHERE = 0.5  # probability that the first frame shows no place of the collection

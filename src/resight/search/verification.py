@@ -54,7 +54,7 @@ def verify(query: LocalFeatures, image: LocalFeatures, outline: Box, settings: S
     first = fit(query.points[pairs[:, 0]], image.points[pairs[:, 1]])
     if settings.instances == 1:
         return first
-    from resight.search.instances import find_instances  # most recipes ask for one instance
+    from resight.search.further_instances import find_instances  # most recipes ask for one instance
 
     # Copies share the query's key points, so that none is clearly the nearest: the image's look for theirs instead.
     backward = settings.matcher.match(image, query, mutual=False)

@@ -20,7 +20,7 @@ from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.frames import make_frame
 from resight.progress import OpenBar, in_stages, open_bar
-from resight.tasks import keep_work, open_existing
+from resight.tasks import check_number, keep_work, open_existing
 
 Way = Literal["auto", "position", "alignment", "image"]
 IMAGE, ALIGNMENT = "image", "alignment"
@@ -125,6 +125,9 @@ def dedup(
         >>> found.groups
         {1: ('castle.png', 'castle-copy.png')}
     """
+    check_number("least", least, 0, 1)
+    if false_alarms is not None:
+        check_number("false_alarms", false_alarms, 0, 1)
     folder, file = (None if path is None else Path(path) for path in (review, out))
     if folder:
         _check_review(folder)

@@ -14,9 +14,10 @@ from resight.collection.geo import follow_order, follow_positions
 from resight.data.folder_walk import walk
 from resight.errors import InputError
 from resight.frames import make_frame
+from resight.geodesy import PositionEstimate
 from resight.progress import Bar, OpenBar, open_bar
 from resight.tasks import open_existing
-from resight.types import ImageRef, PositionEstimate
+from resight.types import ImageRef
 
 COLUMNS = ("lat", "lon", "metres", "probability", "known")
 

@@ -7,7 +7,8 @@ import pytest
 from resight.explain.map import KEY, RATIO, STYLE, Mark, describe_position, draw_answers, draw_map
 from resight.explain.search_page import HitView, QueryView, Section, render_many
 from resight.explain.tiles import Tiles
-from resight.types import Hit, PositionEstimate
+from resight.geodesy import PositionEstimate
+from resight.types import Hit
 
 HERE = (52.5, 13.28)
 HOSTILE = '"><script>alert(1)</script>'

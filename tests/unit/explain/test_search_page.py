@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from resight.explain.search_page import HitView, QueryView, Section, render, render_many, shrink
+from resight.explain.draw import shrink
+from resight.explain.search_page import HitView, QueryView, Section, render, render_many
 from resight.types import Evidence, Hit, Match, TokenMatches
 
 HOSTILE = '"><script>alert(1)</script>'

@@ -131,7 +131,7 @@ def test_ctrl_c_ends_the_child(functions: str, tmp_path: Path) -> None:
         deadline = time.monotonic() + 60
         while not mark.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # whose wait it interrupts
 
     thread = threading.Thread(target=interrupt)
     thread.start()

@@ -1,7 +1,7 @@
 import numpy as np
 
+from resight.geodesy import Positions
 from resight.search.gallery import filter_gallery
-from resight.types import Positions
 
 
 class Known:

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from resight.geodesy import to_degrees, to_vectors
+from resight.geodesy import Positions, to_degrees, to_vectors
 from resight.search.geo_kmeans import cluster_positions
-from resight.types import Positions
 
 
 def cluster(lats: list[float], lons: list[float], k: int, seed: int = 0) -> list[int]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from resight.geodesy import RADIUS, metres_between
+from resight.geodesy import RADIUS, PositionEstimate, Positions, metres_between
 from resight.search.position import (
     CANDIDATES,
     PRIOR,
@@ -12,7 +12,7 @@ from resight.search.position import (
     gather_positions,
     weigh,
 )
-from resight.types import PositionEstimate, Positions, Ranking
+from resight.types import Ranking
 
 METRE = 360 / (2 * np.pi * RADIUS)  # degrees of latitude
 OFFSET = SCALE * np.sqrt(2 * np.log(10))  # 53.6 m hold nine tenths of a Gaussian of 25 m along each axis

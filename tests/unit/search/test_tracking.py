@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from resight.errors import RecipeError
-from resight.geodesy import RADIUS, metres_between, to_vectors
+from resight.geodesy import RADIUS, Positions, metres_between, to_vectors
 from resight.search.position import Candidates
 from resight.search.tracking import Config, expect, move, track
-from resight.types import Positions, Ranking
+from resight.types import Ranking
 
 METRE = 360 / (2 * np.pi * RADIUS)  # degrees of latitude
 # A street from south to north, an image every 30 m, and another street far away that looks the same at its images 5-8.

@@ -68,16 +68,65 @@ class LazyCommands(Mapping[str, Any]):
         module, attribute = COMMANDS[name]
         found = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
         if isinstance(found, typer.Typer):
-            return typer.main.get_command(found)
+            return add_verbosity(typer.main.get_command(found))
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(found)
-        return typer.main.get_command(single)
+        return add_verbosity(typer.main.get_command(single))
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
 
     def __len__(self) -> int:
         return len(COMMANDS)
+
+
+def add_verbosity(command: Any) -> Any:
+    """-q and -v for a command, or for each of a group."""
+    inner = getattr(command, "commands", None)
+    if inner is not None:
+        for one in inner.values():
+            add_verbosity(one)
+        return command
+    options = typer.Typer(add_completion=False, rich_markup_mode=None)
+    options.command()(set_verbosity)
+    for option in typer.main.get_command(options).params:
+        option.expose_value = False  # the callbacks do the work; no command takes the values
+        command.params.append(option)
+    return command
+
+
+def make_quiet(wanted: bool) -> None:
+    from resight.apps import terminal
+
+    terminal.verbosity.level = terminal.QUIET if wanted else terminal.NORMAL
+
+
+def make_verbose(wanted: bool) -> None:
+    if wanted:
+        import logging
+
+        from resight.apps import terminal
+
+        terminal.verbosity.level = terminal.VERBOSE
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+
+
+def set_verbosity(
+    quiet: Annotated[
+        bool,
+        typer.Option("-q", "--quiet", callback=make_quiet, is_eager=True, help="Print the answer and errors only."),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "-v",
+            "--verbose",
+            callback=make_verbose,
+            help="Also print all that is skipped, times, and where errors arose.",
+        ),
+    ] = False,
+) -> None:
+    """Options of every command."""
 
 
 class LazyGroup(TyperGroup):
@@ -142,4 +191,8 @@ def main() -> None:
 def _print_error(text: str) -> None:
     from resight.apps import terminal  # `resight --version` loads nothing
 
+    if terminal.verbosity.level == terminal.VERBOSE:
+        import traceback
+
+        terminal.echo("".join(traceback.format_tb(sys.exc_info()[2])), file=sys.stderr)
     terminal.echo(text, file=sys.stderr)

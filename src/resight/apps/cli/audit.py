@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, check_source, open_cache
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Preset, check_source, open_cache
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def audit(
     name_attribute: Annotated[
         str, typer.Option("--name", help="The attribute of training images that names the class.", show_default=False)
     ] = "",
-    encoder: Annotated[str | None, typer.Option(help="A preset by name, for sources that are no collection.")] = None,
+    preset: Preset = None,
     cache: Cache = None,
     cache_size: CacheSize = CACHE_SIZE,
     published: Annotated[
@@ -73,7 +73,7 @@ def audit(
         every_class=every_class,
         class_attribute=class_attribute,
         name_attribute=name_attribute,
-        recipe=encoder,
+        recipe=preset,
         cache=open_cache(cache, cache_size),
         progress=terminal.progress,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json, Set
+from resight.apps.cli.options import Json, Preset, Set
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def craters(
         str, typer.Option(metavar="NAME", help="The crops' attribute `map`. [the file's name]", show_default=False)
     ] = "",
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Put this before each id.", show_default=False)] = "",
-    encoder: Annotated[str | None, typer.Option(help="A preset by name. [craters]", show_default=False)] = None,
+    preset: Preset = None,
     recipe: Annotated[Path | None, typer.Option(help="Your own recipe file.")] = None,
     settings: Set = None,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate time, memory and disk; write nothing.")] = False,
@@ -74,16 +74,14 @@ def craters(
     from resight.data.maps.crater_crops import CraterCrops, CropSettings
     from resight.data.maps.map_file import identify, open_map
 
-    if encoder and recipe:
-        raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
+    if preset and recipe:
+        raise InputError("--preset and --recipe exclude each other", fix="give one of them")
     if into is None and not plan:
         raise InputError(
             "no collection to add to", expected="--into COLLECTION, or --plan", fix="e.g. --into moon.resight"
         )
     folder = choose_folder(into, crops, plan)
-    chosen = (
-        recipes.load(recipe or encoder or PRESET, settings or ()) if encoder or recipe or settings or plan else None
-    )
+    chosen = recipes.load(recipe or preset or PRESET, settings or ()) if preset or recipe or settings or plan else None
     cut = CropSettings(
         tuple(view or (6.0,)),
         pixels,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json
+from resight.apps.cli.options import Json, complete
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(help="A data set by name; or folder, or manifest.")]
+Name = Annotated[
+    str,
+    typer.Argument(help="A data set by name; or folder, or manifest.", autocompletion=complete("sets")),
+]
 Root = Annotated[Path, typer.Argument(help="Its folder or file.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the data set.")]
 

@@ -6,21 +6,35 @@ from typing import Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import CACHE_SIZE, Attribution, Cache, CacheSize, Set, TilesOption, open_cache, read_tiles
+from resight.apps.cli.options import (
+    CACHE_SIZE,
+    Attribution,
+    Cache,
+    CacheSize,
+    Set,
+    TilesOption,
+    complete,
+    open_cache,
+    read_tiles,
+)
 
 
 def evaluate(
     recipes: Annotated[
         list[str],
-        typer.Argument(metavar="RECIPE", help="Recipe files, or names of shipped recipes."),
+        typer.Argument(
+            metavar="RECIPE", help="Recipe files, or names of shipped recipes.", autocompletion=complete("recipes")
+        ),
     ],
     data: Annotated[Path, typer.Option("--data", help="Folder of the data set.")],
     encoders: Annotated[
         list[str] | None,
         typer.Option(
+            "--preset",
             "--encoder",
-            metavar="PRESET",
+            metavar="NAME",
             help="Encode and search like this preset, on the data of RECIPE; repeat for more rows.",
+            autocompletion=complete("presets"),
         ),
     ] = None,
     settings: Set = None,

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, check_source, open_cache, refuse_ids
+from resight.apps.cli.options import (
+    CACHE_SIZE,
+    Cache,
+    CacheSize,
+    Json,
+    Preset,
+    Set,
+    check_source,
+    complete,
+    open_cache,
+    refuse_ids,
+)
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +36,7 @@ def index(
         ),
     ],
     into: Annotated[Path, typer.Option("--into", help="The collection; created if missing.")],
-    encoder: Annotated[str | None, typer.Option(help="A preset by name, e.g. sift or sift_vlad.")] = None,
+    preset: Preset = None,
     recipe: Annotated[Path | None, typer.Option(help="Your own recipe file.")] = None,
     settings: Set = None,
     cache: Cache = None,
@@ -49,10 +60,10 @@ def index(
     from resight.collection.fit.fit_codebook import open_learning
     from resight.collection.image_list import list_images
 
-    if encoder and recipe:
-        raise InputError("--encoder and --recipe exclude each other", fix="give one of them")
+    if preset and recipe:
+        raise InputError("--preset and --recipe exclude each other", fix="give one of them")
     _check_engine(engine, cache)
-    chosen = recipes.load(recipe or encoder or DEFAULT, settings or ()) if encoder or recipe or settings else None
+    chosen = recipes.load(recipe or preset or DEFAULT, settings or ()) if preset or recipe or settings else None
     for source in sources:
         check_source(source)
     lists = list_images(sources)  # fails without images, before a collection is made
@@ -145,7 +156,9 @@ def relink(
 
 def delete(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
-    ids: Annotated[list[str], typer.Argument(help="Ids of images to remove; the files stay.")],
+    ids: Annotated[
+        list[str], typer.Argument(help="Ids of images to remove; the files stay.", autocompletion=complete("ids"))
+    ],
     json: Json = False,
 ) -> None:
     """Remove images from a collection, never the files themselves."""

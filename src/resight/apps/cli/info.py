@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json
+from resight.apps.cli.options import Json, complete
 from resight.errors import InputError, did_you_mean
 from resight.files import remote
 
@@ -49,7 +49,9 @@ def info(collection: Annotated[Path, typer.Argument(help="The collection.")], js
 
 
 def encoders(
-    names: Annotated[list[str] | None, typer.Argument(help="Encoders to list; default: all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Encoders to list; default: all.", autocompletion=complete("networks"))
+    ] = None,
     measure: Annotated[
         bool,
         typer.Option("--measure", help="Measure images per second here, of the named or of all ready encoders."),
@@ -110,7 +112,10 @@ def encoders(
 
 
 def plugins(
-    kinds: Annotated[list[str] | None, typer.Argument(help="Kinds to list, e.g. backbones; default: all.")] = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(help="Kinds to list, e.g. backbones; default: all.", autocompletion=complete("kinds")),
+    ] = None,
     json: Json = False,
 ) -> None:
     """List all plug-ins, and which package brings each."""

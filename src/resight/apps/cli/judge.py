@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json
+from resight.apps.cli.options import Json, complete
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ def judge(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Rankings as a TREC run file.")],
     qrels: Annotated[Path | None, typer.Option(metavar="FILE", help="Ground truth as TREC qrels.")] = None,
     data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Or: the folder of a data set …")] = None,
-    recipe: Annotated[str | None, typer.Option(metavar="NAME", help="… and the recipe that names it.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="… and the recipe that names it.", autocompletion=complete("recipes")),
+    ] = None,
     metric: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="e.g. ap, medium/ap_trapezoid, uap; again for more.")
     ] = None,

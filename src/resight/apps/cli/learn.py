@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json
+from resight.apps.cli.options import Json, complete
 from resight.errors import StorageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ def codebook(
     paths: Annotated[list[Path], typer.Argument(help="Folders, image files or manifests.")],
     out: Annotated[Path, typer.Option(help="The file for the codebook (.npz).")],
     words: Annotated[int, typer.Option(min=2, help="Number of visual words.")] = 4096,
-    encoder: Annotated[str, typer.Option(help="The encoder whose features to cluster.")] = "sift",
+    encoder: Annotated[
+        str, typer.Option(help="The encoder whose features to cluster.", autocompletion=complete("networks"))
+    ] = "sift",
     features: Annotated[int, typer.Option(min=1, help="Maximum number of features to cluster.")] = 2_000_000,
     seed: int = 0,
     json: Json = False,

@@ -9,8 +9,8 @@ from resight.apps import terminal
 from resight.apps.cli.options import Json, Set
 
 if TYPE_CHECKING:
+    from resight.geodesy import PositionEstimate
     from resight.tasks.locate import Located
-    from resight.types import PositionEstimate
 
 SUPPORTING = 3  # supporting images to name
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json
+from resight.apps.cli.options import Json, Where
 
 if TYPE_CHECKING:
     from resight.audit.likeness.find_lookalikes import Lookalike, Lookalikes
@@ -26,9 +26,7 @@ def lookalikes(
     by: Annotated[
         By, typer.Option(help="form: the form of craters; vectors: stored vectors; auto: form for crops of craters.")
     ] = By.auto,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="CONDITION", help='Only images with e.g. "diameter_km>20".')
-    ] = None,
+    where: Where = None,
     diversity: Annotated[
         float, typer.Option(min=0, max=1, help="0: the most similar; towards 1: more different from each other.")
     ] = 0.3,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json, refuse_ids
+from resight.apps.cli.options import Json, Where, complete, refuse_ids
 from resight.errors import InputError
 from resight.files.remote import to_url
 
@@ -22,11 +22,10 @@ SHOWN = 6  # values of an attribute
 
 def ls(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids of images; default: all.")] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CONDITION", help="Only images with e.g. 'year>=1900' or 'city IN (Rome, Paris)'."),
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Ids of images; default: all.", autocompletion=complete("ids"))
     ] = None,
+    where: Where = None,
     near: Annotated[str | None, typer.Option(metavar="LAT,LON,METRES", help="Only images taken near a place.")] = None,
     attributes: Annotated[
         bool, typer.Option("--attributes", help="List the attributes that filters can use, instead of images.")

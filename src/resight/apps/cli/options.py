@@ -1,6 +1,6 @@
 """Options that several commands share: their names, help texts and defaults."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,33 @@ if TYPE_CHECKING:
     from resight.encode.feature_cache import FeatureCache
     from resight.explain.tiles import Tiles
 
+
+def complete(kind: str) -> Callable[[typer.Context, str], list[str]]:
+    """The shell's completion of one kind of name; what finds the names is imported when a word is completed."""
+
+    def list_matches(ctx: typer.Context, incomplete: str) -> list[str]:
+        from resight.apps.cli.completion import list_names
+
+        return list_names(kind, ctx.params, incomplete)
+
+    return list_matches
+
+
+PRESETS = "sift_tokens, sift, sift_vlad, tokens, regions, craters, large, or a network such as megaloc"
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset", "--encoder", metavar="NAME", help=f"A preset: {PRESETS}.", autocompletion=complete("presets")
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Only images with e.g. 'year>=1900' or 'city IN (Rome, Paris) OR label=gate'.",
+        autocompletion=complete("attributes"),
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json, Set
+from resight.apps.cli.options import Json, Preset, Set
 from resight.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def plan(
     images: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Plan for this many such images, e.g. 1e9 or 1_000_000.")
     ] = None,
-    encoder: Annotated[str | None, typer.Option(help="A preset by name.")] = None,
+    preset: Preset = None,
     recipe: Annotated[Path | None, typer.Option(help="Your own recipe file.")] = None,
     settings: Set = None,
     node_cores: Annotated[int, typer.Option(min=1, help="Cores per machine.")] = 16,
@@ -42,7 +42,7 @@ def plan(
     planned = resight.plan(
         path,
         images=None if images is None else parse_count(images),
-        recipe=recipes.load(recipe or encoder or DEFAULT, settings or ()),
+        recipe=recipes.load(recipe or preset or DEFAULT, settings or ()),
         node_cores=node_cores,
         node_memory=node_memory,
         node_disk=node_disk,

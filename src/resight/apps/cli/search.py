@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Attribution, Json, Set, TilesOption, read_tiles, refuse_swapped
+from resight.apps.cli.options import Attribution, Json, Set, TilesOption, Where, complete, read_tiles, refuse_swapped
 from resight.errors import InputError, ResightError
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ def search(
         ),
     ] = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="ID", help="Look for a stored image; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--id", metavar="ID", help="Look for a stored image; may be repeated.", autocompletion=complete("ids")
+        ),
     ] = None,
     box: Annotated[str | None, typer.Option(metavar="X0,Y0,X1,Y1", help="Look only for this part of it.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of answers.")] = 10,
@@ -39,13 +42,7 @@ def search(
         float | None,
         typer.Option("--least", min=0, max=1, metavar="P", help="Only answers of at least this probability."),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Only images with e.g. 'year>=1900' or 'city IN (Rome, Paris) OR label=gate'.",
-        ),
-    ] = None,
+    where: Where = None,
     near: Annotated[str | None, typer.Option(metavar="LAT,LON,METRES", help="Only images taken near a place.")] = None,
     settings: Set = None,
     engine: Annotated[
@@ -98,6 +95,8 @@ def search(
             print_hits(f"{name} in {collection} ({size:,} images)", answer.hits)
             if answer.hits and answer.ranking.proof:
                 terminal.echo(f"shortlist: {answer.ranking.proof}")
+            stages = (f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in answer.ranking.seconds.items())
+            terminal.detail(f"time: {', '.join(stages)}")
         else:
             terminal.echo(f"{name}: {verdict}{_name_best(answer)}")
     if html and sections:
@@ -136,7 +135,7 @@ def report_local_indexes(recipe: "Recipe", engine: str) -> None:
     from resight.collection.engine import list_local
 
     for name in list_local(recipe, engine):
-        terminal.echo(f"the index {name!r} stays on this machine: shards would change its answers", file=sys.stderr)
+        terminal.note(f"the index {name!r} stays on this machine: shards would change its answers")
 
 
 def _list_queries(images: Sequence[str], ids: Sequence[str]) -> "list[Source]":

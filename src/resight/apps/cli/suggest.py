@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json
+from resight.apps.cli.options import Json, complete
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,12 @@ MANIFESTS = (".csv", ".json", ".jsonl", ".ndjson")
 def suggest(
     path: Annotated[Path, typer.Argument(help="A folder of images, or a manifest (also with your own ground truth).")],
     preset: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A preset or recipe file to try; give several times.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A preset or recipe file to try; give several times.",
+            autocompletion=complete("presets"),
+        ),
     ] = None,
     images: Annotated[int, typer.Option(min=8, help="Images in the sample.")] = 200,
     queries: Annotated[int, typer.Option(min=8, help="Searches per preset.")] = 60,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, open_cache
+from resight.apps.cli.options import CACHE_SIZE, Cache, CacheSize, Json, Set, complete, open_cache
 from resight.errors import InputError
 from resight.files.inside import resolve_inside
 
@@ -20,7 +20,10 @@ ENCODER, MINUTES = "tokens", 15.0  # defaults with --folder
 
 def train(
     recipe: Annotated[
-        str | None, typer.Argument(help="A recipe with [train]: a path, or one such as cider/sfm120k.")
+        str | None,
+        typer.Argument(
+            help="A recipe with [train]: a path, or one such as cider/sfm120k.", autocompletion=complete("recipes")
+        ),
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="ROOT", help="Folder of the recipe's training data.")] = None,
     out: Annotated[
@@ -33,8 +36,16 @@ def train(
     pairs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --folder: pairs of the same object (CSV: a, b), or votes.")
     ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="With --folder: the preset that gets a head.", show_default=ENCODER)
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            "--encoder",
+            metavar="NAME",
+            help="With --folder: the preset that gets a head.",
+            show_default=ENCODER,
+            autocompletion=complete("presets"),
+        ),
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(min=0.01, help="With --folder: how long to train.", show_default=f"{MINUTES:g}")
@@ -72,7 +83,7 @@ def train(
             "--folder", {"--data": data, "--resume": resume, "--audit": audit, "--processes": processes}, "a recipe"
         )
         trained = resight.train(
-            load(encoder or ENCODER, settings or ()),
+            load(preset or ENCODER, settings or ()),
             folder=folder,
             pairs=pairs,
             out=out,
@@ -82,7 +93,7 @@ def train(
         )
         return terminal.print_json(trained.head) if json else _print_head(trained)
     refuse_options(
-        "a recipe", {"--pairs": pairs, "--encoder": encoder, "--minutes": minutes, "--cache": cache}, "--folder"
+        "a recipe", {"--pairs": pairs, "--preset": preset, "--minutes": minutes, "--cache": cache}, "--folder"
     )
     if data is None or out is None:
         raise _refuse_unclear(f"recipe {recipe}, data {data}, out {out}")

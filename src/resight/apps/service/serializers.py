@@ -18,8 +18,9 @@ from resight.collection.attributes import AttributeSummary
 from resight.collection.crater_positions import CraterPositions
 from resight.explain.draw import choose_pairs
 from resight.files.remote import to_url
+from resight.geodesy import Positions
 from resight.store import ImageRecord
-from resight.types import Attribute, Evidence, FloatArray, Hit, Match, Positions, Query, TokenMatches
+from resight.types import Attribute, Evidence, FloatArray, Hit, Match, Query, TokenMatches
 
 MAX_POINTS = 300  # matched point pairs per response
 JsonObject = dict[str, Any]

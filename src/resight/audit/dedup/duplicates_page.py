@@ -13,7 +13,7 @@ from resight.collection import Collection
 from resight.data import image_files
 from resight.errors import BoxError, CollectionError, ImageError
 from resight.explain.card_page import render_cards
-from resight.explain.search_page import embed, shrink
+from resight.explain.draw import embed, shrink
 from resight.probability_words import format_probability
 
 GROUPS, MEMBERS, LOOSE = 200, 12, 100  # most shown

@@ -12,7 +12,7 @@ from resight.collection import Collection
 from resight.data.maps.crater_view import Circle, CraterView
 from resight.errors import BoxError, CollectionError, ImageError
 from resight.explain.card_page import render_cards
-from resight.explain.search_page import embed, shrink
+from resight.explain.draw import embed, shrink
 from resight.types import Picture
 
 SIDE = 320

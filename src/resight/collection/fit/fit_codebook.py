@@ -188,7 +188,7 @@ def _use_codebooks(recipe: Recipe, made: Recipe) -> Recipe:
             "the collection has learnt other words, or from other features",
             expected="; ".join(map(_format, made.branches)),
             actual="; ".join(map(_format, mine)),
-            fix="leave out --encoder and --recipe to use what it was made with, or index into a new collection",
+            fix="leave out --preset and --recipe to use what it was made with, or index into a new collection",
         )
     files = [branch.descriptor.settings.get("codebook") for branch in made.branches]
     branches = [

@@ -73,7 +73,7 @@ def make_plan(collection: Collection, shortlist: int | None = None) -> Plan:
             "Qdrant cannot hold the descriptors of this collection",
             expected="a branch with one vector per image (pooled, vlad), or with tokens (aggregated, tokens)",
             actual=", ".join(branch.descriptor.name for branch in branches),
-            fix="index the images by another recipe, e.g. --encoder tokens",
+            fix="index the images by another recipe, e.g. --preset tokens",
         )
     named = {GLOBAL: spaces[vectors] if vectors is not None else f"mean of {spaces[tokens or 0]}"}
     if tokens is not None:

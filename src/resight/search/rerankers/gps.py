@@ -36,13 +36,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resight.errors import InputError
-from resight.geodesy import find_number, find_position, metres_between, turn_between
+from resight.geodesy import Positions, find_number, find_position, metres_between, turn_between
 from resight.plugins import check_range
 from resight.search.fusions.robust_zscore import robust_zscore
 from resight.search.gallery import Gallery
 from resight.search.geo_kmeans import cluster_positions
 from resight.search.locate_boxes import split
-from resight.types import FloatArray, IntArray, Positions, Query, Ranking
+from resight.types import FloatArray, IntArray, Query, Ranking
 
 UNKNOWN = -1  # the cluster of an image without a position
 MEMBERS = 2  # images per cluster, if k is 0

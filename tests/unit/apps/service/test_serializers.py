@@ -14,8 +14,9 @@ from resight.apps.service.serializers import (
     serialize_query,
     serialize_record,
 )
+from resight.geodesy import Positions
 from resight.store import ImageRecord
-from resight.types import Match, Positions, Query
+from resight.types import Match, Query
 
 
 def test_what_json_cannot_hold_becomes_text() -> None:

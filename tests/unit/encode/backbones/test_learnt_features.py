@@ -114,9 +114,11 @@ def test_disk_agrees_with_kornia(picture: Picture, tmp_path: Path):
     else:
         torch.save({"extractor": model.state_dict()}, file)
     with torch.inference_mode():
-        (found,) = model(to_tensor(picture), n=300, window_size=5, score_threshold=-100.0)
-    mine = extract("disk", picture, features=300, threshold=-100.0, weights=str(file))
-    assert_same(mine, (found.keypoints.numpy(), found.descriptors.numpy()), 1e-3, common=0.95)
+        (found,) = model(to_tensor(picture), n=5000, window_size=5, score_threshold=-100.0)
+    places, vectors = extract("disk", picture, features=5000, threshold=-100.0, weights=str(file))
+    inner = ((places >= 2) & (places < (WIDTH - 2, HEIGHT - 2))).all(axis=1)  # kornia 0.9 leaves out the edge
+    mine = places[inner], vectors[inner]
+    assert_same(mine, (found.keypoints.numpy(), found.descriptors.numpy()), 1e-3, common=0.99)
 
 
 def test_superpoint_agrees_with_the_network_written_out_in_torch(picture: Picture, tmp_path: Path):

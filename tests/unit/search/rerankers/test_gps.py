@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 from resight.errors import InputError, RecipeError
+from resight.geodesy import Positions
 from resight.index import Searcher
 from resight.search import rerankers
 from resight.search.fusions.robust_zscore import robust_zscore
 from resight.search.geo_kmeans import cluster_positions
 from resight.search.rerankers.gps import blend, list_parts, put_behind
-from resight.types import Choice, Descriptors, Positions, Query, Ranking
+from resight.types import Choice, Descriptors, Query, Ranking
 
 # Two streets, 1 km apart: a, b in the one, c, d in the other; nobody knows where e was taken.
 PLACES = {"a": (52.5, 13.0), "b": (52.5, 13.0001), "c": (52.51, 13.0), "d": (52.51, 13.0001)}

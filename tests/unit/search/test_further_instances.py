@@ -7,7 +7,7 @@ import pytest
 from support.builders import detect, draw_texture, turn_about
 
 from resight.boxes import iou
-from resight.search.instances import box_outline
+from resight.search.further_instances import box_outline
 from resight.search.verification import Settings, verify
 from resight.types import Box, Match
 
