@@ -1,6 +1,6 @@
 """k-means and nearest centres: rows [n, D] → centres [count, D], and the nearest centres of each row.
 
-    find_nearest      the nearest centres of rows, with their squared distances; Centres: the same, prepared once
+    find_nearest      the nearest centres of rows, with their squared distances
     lloyd             plain rounds (S. Lloyd, 1982), for small problems such as the parts of product codes
     find_centres      for vocabularies, at a fraction of the work of plain rounds
     find_majorities   the same for rows of bits: k-majority
@@ -25,13 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from resight.kernels import dispatch
 from resight.types import FloatArray
 
 BLOCK = 4096  # rows at a time: their distances to 65,536 centres take 1 GiB in float32
 SAMPLE = 64  # rows per centre in the rounds on a sample
 SAMPLE_ROUNDS = 6
-MOST_IN_KERNEL = 16  # centres per row that the compiled kernel finds
 NEIGHBOURS = 32  # centres that a row is compared with in the rounds over all rows
 
 Codes = NDArray[np.uint8]  # packed bits
@@ -46,34 +44,6 @@ def find_nearest(rows: FloatArray, centres: FloatArray, count: int = 1) -> tuple
         numbers.append(nearest)
         squares.append(np.maximum(np.square(block).sum(axis=1, keepdims=True) - 2 * closeness, 0))
     return np.concatenate(numbers), np.concatenate(squares)
-
-
-class Centres:
-    """Centres with which many rows will be compared: `find_nearest` with a compiled kernel, if there is one.
-
-    The kernel compares bytes, with a bound of how much that may be wrong, and then in float32 what the bound leaves.
-    """
-
-    def __init__(self, centres: FloatArray) -> None:
-        self.centres = np.ascontiguousarray(centres, np.float32)  # [k, D]
-        largest = np.maximum(np.abs(self.centres).max(axis=1, initial=0), 1e-30)
-        self._steps = np.asarray(largest / 127, np.float32)
-        self._codes = np.rint(self.centres / self._steps[:, None]).astype(np.int8)
-        self._halves = np.square(self.centres).sum(axis=1) / 2
-        self._longest = float(np.sqrt(2 * self._halves.max(initial=0)))
-        self._slack = float(np.linalg.norm(self.centres - self._codes * self._steps[:, None], axis=1).max(initial=0))
-
-    def find_nearest(self, rows: FloatArray, count: int = 1) -> tuple[NDArray[np.int32], FloatArray]:
-        """The `count` nearest centres of each row, nearest first: numbers [n, count], squared distances [n, count]."""
-        kernel = getattr(dispatch.native(), "nearest_words", None)  # compiled kernels of an earlier build lack it
-        d = self.centres.shape[1]
-        if kernel is None or count > MOST_IN_KERNEL or d % 4 or rows.dtype != np.float32 or not np.isfinite(rows).all():
-            return find_nearest(rows, self.centres, count)
-        rows = np.ascontiguousarray(rows)
-        numbers, closeness = np.empty((len(rows), count), np.int32), np.empty((len(rows), count), np.float32)
-        known = (self.centres, self._codes, self._steps, self._halves, d, self._longest, self._slack)
-        kernel(rows, *known, count, dispatch.has_vnni(), numbers, closeness)
-        return numbers, np.maximum(np.square(rows).sum(axis=1, keepdims=True) - 2 * closeness, 0)
 
 
 def assign(rows: FloatArray, centres: FloatArray) -> NDArray[np.intp]:
