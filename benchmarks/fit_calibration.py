@@ -1,7 +1,7 @@
 """Fits the calibrations that come with the package, on pairs whose truth is known.
 
 Two sources with equal weight per query (preset_parts/signals.py): new views of the photographs of two Python packages,
-flat things and places at another hour (not for SETS_ALONE); and, with RESIGHT_DATA, up to 60 queries of each shared
+flat things and places at another hour; and, with RESIGHT_DATA, up to 60 queries of each shared
 set, of its tuning half alone (preset_parts/halves.py). `benchmarks/presets.py` measures on the test halves.
 
     python benchmarks/fit_calibration.py FOLDER [PRESET…]    writes src/resight/search/calibration.json
@@ -23,15 +23,14 @@ from resight.collection import open_collection
 from resight.search import calibration
 
 QUERIES = 60  # of each shared set
-PRESETS = (  # and learnt scores
-    ("sift_tokens", ("aggregated",)),
+LEARNT = ("aggregated",)
+PRESETS = (
+    ("sift_tokens", LEARNT),
+    ("products", LEARNT),
     ("sift", ()),
     ("sift_vlad", ()),
     ("tokens", ()),
-    ("places", ("aggregated",)),
-    ("fast", ("aggregated",)),
-)
-SETS_ALONE = ("places", "fast")  # turned and tilted views of flat things are not what they are for
+)  # and learnt scores
 
 
 def main() -> None:
@@ -52,7 +51,7 @@ def main() -> None:
 
 
 def collect(preset: str, folder: Path) -> Samples:
-    searches = [] if preset in SETS_ALONE else search_photos(preset, folder / "signals", folder / "work")
+    searches = search_photos(preset, folder / "signals", folder / "work")
     for half in load_halves("tuning", QUERIES):
         searches += search_half(preset, half, folder / "signals", folder / "work")
     return list_pairs(searches)
@@ -63,16 +62,13 @@ def choose_signals(preset: str, samples: Samples) -> list[list[str]]:
     if preset == "tokens":
         return [["standout"]]
     everything = sorted({key for signals, _ in samples for key in signals})
-    if preset in SETS_ALONE:
-        return [everything]
     without_layout = [key for key in everything if not key.startswith("layout")]
     alone = [key for key in without_layout if not key.endswith(("inliers", "significance"))]
     return [everything, alone] if without_layout == everything else [everything, without_layout, alone]
 
 
 def name_spaces(preset: str, folder: Path) -> dict[str, str]:
-    name = "multimodal" if preset in SETS_ALONE else "photos"
-    collection = open_collection(folder / "work" / f"{preset} {name}.resight", recipes.load(preset))
+    collection = open_collection(folder / "work" / f"{preset} photos.resight", recipes.load(preset))
     return {part.name: collection.metadata.spaces[part.branch] for part in collection.view().pipeline.shortlisters}
 
 
