@@ -57,7 +57,7 @@ def test_a_folder_of_other_things_is_not_turned_into_a_collection(scenes: Path, 
 def test_another_encoding_is_refused_by_its_space(own: Path, scenes: Path, view: Path) -> None:
     before = state_of(own)
     ran = run("index", scenes, "--into", own, "--encoder", "sift_vlad")
-    check_message(ran, 3, "asmk(", "vlad(", "leave out --encoder")
+    check_message(ran, 3, "asmk(", "vlad(", "leave out --preset")
     ran = run("search", own, view, "--set", "branches.0.descriptor=vlad", "--set", "index=exact")
     check_message(ran, 3, "asmk(", "vlad(")
     assert state_of(own) == before

@@ -2,11 +2,10 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from resight.apps.terminal import QUIET, clean, format_seconds, verbosity
 from resight.progress import Bar, Silent
 
 if TYPE_CHECKING:
@@ -17,22 +16,25 @@ EVERY = 5.0  # seconds between two lines
 
 
 @contextmanager
-def open_bar(label: str) -> Iterator[Bar]:
-    """A bar with rate and time left; call it with the work done so far and the total."""
-    if verbosity.level == QUIET:
+def open_bar(
+    label: str, clean: Callable[[str], str], format_seconds: Callable[[float], str], quiet: bool
+) -> Iterator[Bar]:
+    """A bar with rate and time left; `clean` makes labels safe for a terminal."""
+    if quiet:
         yield Silent()
     elif sys.stderr.isatty():
         with _open_rich() as bar:
-            yield _RichBar(bar, clean(label))
+            yield _RichBar(bar, label, clean)
     else:
-        yield _Lines(label)
+        yield _Lines(label, clean, format_seconds)
 
 
 class _Lines:
     """A line every few seconds, so that a log shows that the work goes on; short work prints none."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, clean: Callable[[str], str], format_seconds: Callable[[float], str]) -> None:
         self._label = label
+        self._clean, self._format_seconds = clean, format_seconds
         self._started = self._printed = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
@@ -42,8 +44,8 @@ class _Lines:
         self._printed = now
         rate = done / max(now - self._started, 1e-3)
         of = f" of {total:,}" if total else ""
-        left = f", {format_seconds((total - done) / rate)} left" if rate and total > done else ""
-        print(f"{clean(self._label)}: {done:,}{of}, {rate:.1f}/s{left}", file=sys.stderr, flush=True)
+        left = f", {self._format_seconds((total - done) / rate)} left" if rate and total > done else ""
+        print(f"{self._clean(self._label)}: {done:,}{of}, {rate:.1f}/s{left}", file=sys.stderr, flush=True)
 
     def rename(self, label: str) -> None:
         self._label = label
@@ -53,18 +55,19 @@ class _Lines:
 
 
 class _RichBar:
-    def __init__(self, bar: "Progress", label: str) -> None:
+    def __init__(self, bar: "Progress", label: str, clean: Callable[[str], str]) -> None:
         self._bar = bar
-        self._task = bar.add_task(label, total=None)
+        self._clean = clean
+        self._task = bar.add_task(clean(label), total=None)
 
     def __call__(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)
 
     def rename(self, label: str) -> None:
-        self._bar.update(self._task, description=clean(label))
+        self._bar.update(self._task, description=self._clean(label))
 
     def restart(self, label: str) -> None:
-        self._bar.reset(self._task, description=clean(label), total=None)
+        self._bar.reset(self._task, description=self._clean(label), total=None)
 
 
 def _open_rich() -> "Progress":

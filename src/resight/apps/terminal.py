@@ -147,7 +147,7 @@ def progress(label: str) -> "AbstractContextManager[Bar]":
     """A bar with rate and time left on a terminal; elsewhere a line every few seconds."""
     from resight.apps.progress_bar import open_bar
 
-    return open_bar(label)
+    return open_bar(label, clean, format_seconds, quiet=verbosity.level == QUIET)
 
 
 def format_bytes(count: float) -> str:
