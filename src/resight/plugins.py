@@ -146,7 +146,7 @@ def _import_installed(name: str, entry: "metadata.EntryPoint") -> ModuleType:
         module = _import(name, entry.load, origin)
     except MissingExtra:
         raise
-    except Exception as error:  # a module of somebody else's may raise anything
+    except (Exception, SystemExit) as error:  # a module of another package may raise anything
         raise RecipeError(
             f"the plug-in {name!r} of {origin} cannot be loaded",
             expected=f"a module at {entry.value}",

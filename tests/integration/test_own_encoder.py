@@ -217,6 +217,53 @@ def test_vectors_of_the_encoder_of_a_collection_serve_it_too(scenes: Path, tmp_p
     assert photos.search(paths[2], k=1)[0].stages["pooled"] == pytest.approx(1, abs=1e-4)
 
 
+def test_tokens_of_the_encoder_of_a_collection_serve_it_too(scenes: Path, tmp_path: Path) -> None:
+    paths = sorted(scenes.iterdir())[:4]
+    photos = resight.open(tmp_path / "c", "tokens")
+    encoded = resight.load_encoder("tokens").encode(paths)
+    tokens = encoded.tokens
+    assert tokens is not None and tokens.boxes is not None
+    boxes = [tokens.boxes[begin:end] for begin, end in zip(tokens.offsets, tokens.offsets[1:], strict=False)]
+    photos.add_vectors(encoded.ids[:2], list(tokens)[:2], paths=paths[:2], boxes=boxes[:2])  # to an empty collection
+    photos.add(paths[2])
+    photos.add_vectors(encoded.ids[3:], list(tokens)[3:], paths=paths[3:], boxes=boxes[3:])
+    for path in paths:
+        answer = photos.ask(path)
+        assert answer.hits[0].id == path.name and answer.hits[0].box is not None
+
+
+def test_stored_vectors_are_evaluated_and_matched_by_their_ids(works: resight.Collection) -> None:
+    vectors = np.array([[1, 0, 0, 0.1], [0, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0.1]])
+    works.add_vectors(["b1", "b2", "a1", "a2"], vectors)
+    truth = {"a1": ["b1"], "a2": ["b2"]}
+    assert resight.evaluate(works, truth, metrics=["recall@1"]).rows[0].summary.figures["recall@1"].mean == 1
+    # So few images have no probability of their own, and all scores are equal: the order of the search decides.
+    assert [one.b for one in resight.match(works, works, least=0)] == ["b1", "b2", "a1", "a2"]
+
+
+def test_all_images_have_boxes_or_none_has(works: resight.Collection, tmp_path: Path) -> None:
+    tokens = resight.open(tmp_path / "t", encoder=resight.own_vectors("colpali", dimensions=4, tokens=True))
+    tokens.add_vectors(["a"], [np.eye(4)], boxes=[np.tile([0, 0, 9, 9], (4, 1))])
+    works.add_vectors(["a"], np.ones((1, 4)))
+    for collection, boxes, problem in (
+        (tokens, None, "'b' have no boxes"),
+        (tokens, [None], "'b' have no boxes"),
+        (works, [[[0, 0, 9, 9]]], "'b' have boxes"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            collection.add_vectors(["b"], np.ones((1, 4)), boxes=boxes)
+        assert len(collection) == 1 and collection.search_vectors(np.ones(4))
+    assert tokens.add_vectors(["a"], [np.eye(4)]).updated == 1  # all images are replaced
+
+
+def test_attributes_are_values_that_filters_know(works: resight.Collection) -> None:
+    works.add_vectors(["a"], np.ones((1, 4)), attributes=[{"year": np.int64(1888), "note": None}])
+    assert next(works.records(["a"])).attributes == {"year": 1888}
+    with pytest.raises(InputError, match="attribute that cannot be filtered by"):
+        works.add_vectors(["b"], np.ones((1, 4)), attributes=[{"years": [1888, 1889]}])
+    assert [hit.id for hit in works.search_vectors(np.ones(4), where=["year=1888"])] == ["a"]
+
+
 @pytest.mark.parametrize(
     ("ids", "vectors", "others", "problem"),
     [
@@ -262,6 +309,7 @@ def test_a_recipe_and_an_encoder_by_name_give_arrays(scenes: Path) -> None:
     expected = [[(a @ b.T).max(axis=1).mean() for b in list(found.tokens)[:2]] for a in found.tokens]
     assert np.allclose(scores, expected, atol=1e-4)
     assert np.allclose(encoder.similarity(found, found), found.pooled @ found.pooled.T)
+    assert encoder.similarity([], found).shape == (0, 3) and encoder.maxsim(found, []).shape == (3, 0)
     assert np.array_equal(encoder.encode(Image.open(paths[0])).pooled, found.pooled[:1])
     with pytest.raises(SpaceMismatch):
         encoder.similarity(found, resight.load_encoder(load("craters")).encode(paths[0]))

@@ -270,7 +270,10 @@ class Entry:
 def installed(toys: str, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [Entry("toy", f"{toys}.toy"), Entry("exact", f"{toys}.toy"), Entry("torn", f"{toys}.torn")]
     entries += [Entry("lacking", f"{toys}.lacks_dependency"), Entry("empty", toys)]
-    (Path(importlib.import_module(toys).__path__[0]) / "torn.py").write_text("1 / 0")
+    entries.append(Entry("leaving", f"{toys}.leaving"))
+    folder = Path(importlib.import_module(toys).__path__[0])
+    (folder / "torn.py").write_text("1 / 0")
+    (folder / "leaving.py").write_text("raise SystemExit(3)")
     monkeypatch.setattr(plugins, "_read_entry_points", lambda group: {e.name: e for e in entries if group == INDEXES})
 
 
@@ -298,6 +301,7 @@ def test_an_installed_plug_in_replaces_none_of_ours() -> None:
     ("name", "kind", "problem"),
     [
         ("torn", RecipeError, "a-package 1.2 cannot be loaded"),
+        ("leaving", RecipeError, "a-package 1.2 cannot be loaded"),
         ("empty", RecipeError, "a-package 1.2 is not complete"),
         ("lacking", MissingExtra, "a_package_that_nobody_has"),
     ],

@@ -6,22 +6,25 @@ Functions import Rich when they use it: every command imports this module, also 
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from resight.files.atomic import write_atomic
 from resight.files.inside import DECEPTIVE
 from resight.files.remote import to_url
+from resight.progress import Bar, Silent
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from rich.console import Console
+    from rich.progress import Progress, Task
+    from rich.text import Text
 
-    from resight.progress import Bar
     from resight.types import Skipped
 
+EVERY = 5.0  # seconds between two lines of progress
 SHOWN = 20  # skipped files to list before counting the rest
 QUIET, NORMAL, VERBOSE = -1, 0, 1
 
@@ -143,11 +146,16 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def progress(label: str) -> "AbstractContextManager[Bar]":
-    """A bar with rate and time left on a terminal; elsewhere a line every few seconds."""
-    from resight.apps.progress_bar import open_bar
-
-    return open_bar(label, clean, format_seconds, quiet=verbosity.level == QUIET)
+@contextmanager
+def progress(label: str) -> Iterator[Bar]:
+    """A bar with rate and time left on a terminal, elsewhere a line every few seconds; nothing with -q."""
+    if verbosity.level == QUIET:
+        yield Silent()
+    elif sys.stderr.isatty():
+        with _open_rich() as bar:
+            yield _RichBar(bar, clean(label))
+    else:
+        yield _Lines(label)
 
 
 def format_bytes(count: float) -> str:
@@ -164,3 +172,61 @@ def format_seconds(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+class _Lines:
+    """A line every few seconds, so that a log shows that the work goes on; short work prints none."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._started = self._printed = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._printed < EVERY:
+            return
+        self._printed = now
+        rate = done / max(now - self._started, 1e-3)
+        of = f" of {total:,}" if total else ""
+        left = f", {format_seconds((total - done) / rate)} left" if rate and total > done else ""
+        print(f"{clean(self._label)}: {done:,}{of}, {rate:.1f}/s{left}", file=sys.stderr, flush=True)
+
+    def rename(self, label: str) -> None:
+        self._label = label
+
+    def restart(self, label: str) -> None:
+        self._label, self._started = label, time.monotonic()
+
+
+class _RichBar:
+    def __init__(self, bar: "Progress", label: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(label, total=None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+    def rename(self, label: str) -> None:
+        self._bar.update(self._task, description=clean(label))
+
+    def restart(self, label: str) -> None:
+        self._bar.reset(self._task, description=clean(label), total=None)
+
+
+def _open_rich() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: "Task") -> "Text":
+            return Text(f"{task.speed:.1f}/s" if task.speed else "–/s")
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )

@@ -233,7 +233,7 @@ class Collection(Searchable):
             store, read = self._written, self._encoding.read
             checker = own_vectors.RowChecker(self.recipe.branches, store.layout, self.metadata.spaces)
             return own_vectors.add_vectors(
-                store, checker, self.local_folder, read, ids, vectors, paths, attributes, boxes
+                store, checker, self.local_folder, read, ids, vectors, paths, attributes, boxes, self._encoding.probe
             )
 
     def delete(self, ids: str | Sequence[str]) -> int:

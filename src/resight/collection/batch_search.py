@@ -8,21 +8,19 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-
-from threadpoolctl import ThreadpoolController
 
 from resight.collection.answer import Answer
 from resight.collection.encode import Encoding, keep_picture
 from resight.collection.view import View
-from resight.encode.extract import gather, run_ahead
+from resight.encode.extract import SharedLimit, gather, one_blas_thread, run_ahead
 from resight.errors import InputError, ResightError
 from resight.search.request import SearchRequest, StoredImage
 from resight.types import Picture, Query
 
 Given = Picture | StoredImage | Query | ResightError
+_opencv = SharedLimit()
 
 
 def search_batch(
@@ -72,7 +70,8 @@ def _run(
     with (
         ThreadPoolExecutor(workers, thread_name_prefix="read") as readers,
         ThreadPoolExecutor(workers, thread_name_prefix="search") as searchers,
-        _one_thread_each(readers),
+        one_blas_thread(readers),
+        _opencv.hold(_limit_opencv),
     ):
         pictures = run_ahead(images, read, readers, workers + together)
         for answers in run_ahead(gather(pictures, together), answer, searchers, 2 * workers):
@@ -109,17 +108,11 @@ def _ask(view: View, request: SearchRequest, given: Given) -> "Answer | ResightE
         return error
 
 
-@contextmanager
-def _one_thread_each(pool: ThreadPoolExecutor) -> Iterator[None]:
-    """Limit BLAS and OpenCV to one thread per call; the threads of a batch fill the cores."""
+def _limit_opencv() -> Callable[[], None]:
+    """One thread per call of OpenCV, where it is loaded."""
     cv2 = sys.modules.get("cv2")
-    before = cv2.getNumThreads() if cv2 else 0
-    # Another thread than the main one looks up the libraries: an interrupt would get lost in its callback.
-    with pool.submit(ThreadpoolController).result().limit(limits=1, user_api="blas"):
-        try:
-            if cv2:
-                cv2.setNumThreads(1)
-            yield
-        finally:
-            if cv2:
-                cv2.setNumThreads(before)
+    if cv2 is None:
+        return lambda: None
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    return lambda: cv2.setNumThreads(before)

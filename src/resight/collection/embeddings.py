@@ -88,6 +88,8 @@ def compare_pooled(a: Embeddings, b: Embeddings) -> FloatArray:
     _check_same(a, b)
     if a.pooled is None or b.pooled is None:
         raise _refuse(a, "vector per image", "use maxsim, or another encoder")
+    if not (len(a) and len(b)):  # their dimensions are not known
+        return np.zeros((len(a), len(b)), np.float32)
     return np.asarray(a.pooled @ b.pooled.T, np.float32)
 
 

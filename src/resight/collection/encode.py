@@ -15,7 +15,7 @@ import numpy as np
 from resight.data import image_files
 from resight.encode.backbones import Backbone
 from resight.encode.encoder import Encoder
-from resight.encode.query import Encoders
+from resight.encode.query import GIVEN, Encoders
 from resight.errors import CollectionError, ImageError, SpaceMismatch
 from resight.files.remote import is_remote
 from resight.store import ImageRecord, Layout, Reader
@@ -70,6 +70,10 @@ class Encoding(Encoders):
             attach(query, picture, box or picture.ref.box, self.rotations, encode)
             for query, picture in zip(queries, pictures, strict=True)
         ]
+
+    def probe(self) -> Descriptors | None:
+        """Rows of the first branch as its encoder makes them; None if a program gives the rows."""
+        return None if self.branches[0].encoder.name == GIVEN else encode_blank(self.encoder)[0]
 
     def look_at(self, record: ImageRecord, region: Box | None) -> Descriptors | None:
         """Every patch of a stored image, or of a region of it.
@@ -146,9 +150,13 @@ def _add_rotations(query: Query, reader: Reader, encoding: Encoding) -> Query:
 
 def measure_layout(encoder: Encoder) -> tuple[Layout, ...]:
     """Dtype and dimensions of the rows, from a blank picture: they do not depend on what a picture shows."""
+    return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in encode_blank(encoder))
+
+
+def encode_blank(encoder: Encoder) -> tuple[Descriptors, ...]:
     blank = Picture(ImageRef("blank", Path("blank")), np.zeros((64, 64, 3), np.uint8), (64, 64))
     (rows,) = encoder.encode([blank])
-    return tuple(Layout(str(row.vectors.dtype), row.vectors.shape[1], row.space) for row in rows)
+    return rows
 
 
 def move_networks(encoder: Encoder, wanted: Recipe, made: Recipe) -> dict[str, Backbone]:

@@ -168,7 +168,7 @@ class ImageEncoder:
     ) -> Embeddings:
         found = {kind: join_rows([one[branch] for one in rows]) for kind, branch in self._chosen.items()}
         pooled, tokens, regions = (found.get(kind) for kind in ("pooled", "tokens", "regions"))
-        alone = tokens or regions
+        alone = regions if tokens is None else tokens
         return Embeddings(
             ids=tuple(picture.ref.id for picture in pictures),
             sizes=np.array([picture.size for picture in pictures], np.int64).reshape(-1, 2),

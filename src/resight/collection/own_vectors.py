@@ -2,10 +2,12 @@
 
 In: ids with one vector each [n, D], or several each (tokens). Out: records in the store, or queries. They are scaled to
 unit length, as resight's own are. Only a collection of one branch takes them: a search needs the rows of every branch.
+All images of a collection have boxes or none has: `find_parts` tells which.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,12 @@ from resight.collection.add import AddReport, ReadImage, make_record
 from resight.encode.extract import gather
 from resight.encode.query import TOKEN_DESCRIPTORS
 from resight.errors import BoxError, CollectionError, ImageError, InputError
-from resight.store import ImageRecord, Layout, Record, Store
+from resight.store import FIELDS, ImageRecord, Layout, Reader, Record, Store
 from resight.types import Attribute, Box, Branch, Descriptors, FloatArray, ImageRef, Query, Skipped
 from resight.vectors import l2_normalise
 
 BATCH = 512
+SAMPLED = 16  # stored images that show what rows have; one may have no rows
 NO_FILE = "no-file"  # name of the path of an image without a file, in its collection's folder
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
@@ -38,8 +41,8 @@ class RowChecker:
         self.takes_tokens = branches[0].descriptor.name in TOKEN_DESCRIPTORS or branches[0].regions is not None
         self._layout, self._space = layout[0], spaces[0]
 
-    def describe(self, id: str, given: Any, boxes: Any = None) -> Descriptors:
-        """The rows [k, D] of one image."""
+    def describe(self, id: str, given: Any, boxes: Any = None, parts: Collection[str] = ()) -> Descriptors:
+        """The rows [k, D] of one image; a token with a box has its seed there, if `parts` names seeds."""
         rows = self.read(given, id)
         if rows.ndim == 1:
             rows = rows[None]
@@ -55,13 +58,24 @@ class RowChecker:
                 fix="leave the image out, or compute them again",
             )
         unit = np.asarray(l2_normalise(rows), self._layout.dtype)
-        return Descriptors(
-            (id,), unit, np.zeros(len(unit), np.int32), read_boxes(boxes, len(unit), id), space=self._space
-        )
+        where = read_boxes(boxes, len(unit), id)
+        seeds = where if "seeds" in parts else None
+        return Descriptors((id,), unit, np.zeros(len(unit), np.int32), where, space=self._space, seeds=seeds)
+
+    def check_parts(self, parts: Collection[str]) -> None:
+        """Refuse a collection whose rows have more than a program can give."""
+        if others := [part for part in parts if part not in ("boxes", "seeds")]:
+            raise CollectionError(
+                "this collection takes no vectors",
+                expected="rows of vectors, with or without boxes",
+                actual=f"rows with {', '.join(others)}",
+                fix="add the images themselves",
+            )
 
     def read(self, given: Any, id: str) -> FloatArray:
         try:
-            return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given, np.float32)
+            # Of torch; numpy has no bfloat16.
+            return np.asarray(given.detach().cpu().float() if hasattr(given, "detach") else given, np.float32)
         except (TypeError, ValueError) as error:
             raise self._refuse(id, f"{type(given).__name__}: {error}") from error
 
@@ -85,9 +99,19 @@ def add_vectors(
     paths: Sequence[str | Path] | None,
     attributes: Sequence[Mapping[str, Attribute]] | None,
     boxes: Sequence[Any] | None,
+    probe: Callable[[], Descriptors | None],
 ) -> AddReport:
-    """Write them; nothing is written if one does not fit. The caller holds the writer lock."""
+    """Write them; nothing is written if one does not fit. The caller holds the writer lock.
+
+    `probe` gives rows as the collection's encoder makes them; None if it has no encoder.
+    """
     ids = _check_ids(ids)
+    store.refresh()
+    snapshot = store.snapshot()
+    parts = find_parts(snapshot, frozenset(ids), probe)
+    if parts is None:  # these are the first: they decide
+        parts = frozenset() if boxes is None else frozenset(["boxes"])
+    checker.check_parts(parts)
     columns = {"vectors": vectors, "paths": paths, "attributes": attributes, "boxes": boxes}
     for name, column in columns.items():
         if column is not None and (not hasattr(column, "__len__") or len(column) != len(ids)):
@@ -98,18 +122,19 @@ def add_vectors(
                 actual=actual,
                 fix="give as many as ids",
             )
-    rows = [
-        checker.describe(id, one, None if boxes is None else boxes[number])
-        for number, (id, one) in enumerate(zip(ids, vectors, strict=True))
-    ]
-    store.refresh()
-    known = store.snapshot().stamps
+    rows = []
+    for number, (id, one) in enumerate(zip(ids, vectors, strict=True)):
+        own = None if boxes is None else boxes[number]
+        if (own is not None) != ("boxes" in parts):
+            raise _refuse_boxes(id, own is not None)
+        rows.append(checker.describe(id, one, own, parts))
+    known = snapshot.stamps
     added, skipped = [], []
     for some in gather(range(len(ids)), BATCH):
         records = []
         for number in some:
-            own = dict(attributes[number]) if attributes is not None else {}
-            record = _make_record(ids[number], folder, read, None if paths is None else paths[number], own)
+            known_of = _read_attributes(attributes[number]) if attributes is not None else {}
+            record = _make_record(ids[number], folder, read, None if paths is None else paths[number], known_of)
             if isinstance(record, Skipped):
                 skipped.append(record)
             else:
@@ -120,6 +145,23 @@ def add_vectors(
         store.compact()
     updated = sum(id in known for id in added)
     return AddReport(len(added) - updated, updated, 0, tuple(skipped))
+
+
+def find_parts(snapshot: Reader, replaced: Set[str], probe: Callable[[], Descriptors | None]) -> frozenset[str] | None:
+    """What rows have beside their vectors: those of stored images, or else those of the encoder; None: not known."""
+    others = islice((id for id in snapshot.stamps if id not in replaced), SAMPLED)
+    stored = (next(snapshot.descriptors(0, [id])) for id in others)
+    filled = next(filter(len, stored), None) or probe()
+    return None if filled is None else frozenset(part for part in FIELDS if getattr(filled, part) is not None)
+
+
+def _refuse_boxes(id: str, given: bool) -> InputError:
+    return InputError(
+        f"the vectors of {id!r} have {'boxes' if given else 'no boxes'}",
+        expected=f"{'no boxes' if given else 'boxes [k, 4]'}, as for the other images of the collection",
+        actual="boxes" if given else "none",
+        fix="leave boxes out" if given else "give boxes, one per vector",
+    )
 
 
 def make_queries(checker: RowChecker, given: Any) -> Query | Iterator[Query]:
@@ -133,6 +175,12 @@ def make_queries(checker: RowChecker, given: Any) -> Query | Iterator[Query]:
 
 def _make_query(checker: RowChecker, name: str, given: Any) -> Query:
     return Query(name, (1, 1), WHOLE, (checker.describe(name, given),))
+
+
+def _read_attributes(given: Mapping[str, Any] | None) -> dict[str, Attribute]:
+    """Without those that have no value; numbers of numpy, as data frames hold them, become Python's."""
+    values = {name: value.item() if isinstance(value, np.generic) else value for name, value in (given or {}).items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _check_ids(ids: Sequence[str]) -> list[str]:
@@ -151,13 +199,16 @@ def _check_ids(ids: Sequence[str]) -> list[str]:
 def read_boxes(given: Any, count: int, id: str) -> FloatArray | None:
     if given is None:
         return None
-    boxes = np.asarray(given, np.float32)
-    if boxes.shape != (count, 4):
+    try:
+        boxes = np.asarray(given, np.float32)
+    except (TypeError, ValueError):
+        boxes = np.zeros(0, np.float32)
+    if boxes.shape != (count, 4) or not np.isfinite(boxes).all():
         raise BoxError(
             f"the boxes of {id!r} do not fit",
             expected=f"[{count}, 4]",
-            actual=str(list(boxes.shape)),
-            fix="one per vector",
+            actual=f"{list(np.shape(given))}: {repr(given)[:80]}" if boxes.size == 0 else str(list(boxes.shape)),
+            fix="give four finite numbers per vector",
         )
     return boxes
 

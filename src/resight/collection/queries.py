@@ -15,7 +15,6 @@ from resight.collection.encode import Encoding, keep_picture
 from resight.collection.metadata import Metadata
 from resight.errors import CollectionError, ResightError, did_you_mean
 from resight.files.remote import to_url
-from resight.search.request import SearchRequest, StoredImage
 from resight.types import Box, Query, Recipe
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from resight.collection.view import View
     from resight.data.image_inputs import ImageInput
     from resight.search.filters import Near
+    from resight.search.request import SearchRequest, StoredImage
     from resight.store import ImageRecord
 
 Errors = Literal["raise", "return"]
@@ -216,6 +216,8 @@ class Searchable:
         Returns:
             The answer; its `explain` shows why an image was found. For a batch as many answers, as `search` has hits.
         """
+        from resight.search.request import SearchRequest  # nothing else here needs it
+
         if isinstance(image, Iterable) or hasattr(image, "shape"):
             from resight.data.image_inputs import is_batch
 
@@ -227,7 +229,7 @@ class Searchable:
         return view.ask(request.with_query(self._encode(view, request)))
 
     def _ask_all(
-        self, images: Any, request: SearchRequest, errors: Errors, progress: Progress | bool
+        self, images: Any, request: "SearchRequest", errors: Errors, progress: Progress | bool
     ) -> "Iterator[Answer | ResightError]":
         from resight.collection.batch_search import search_batch
         from resight.progress import follow
@@ -237,7 +239,7 @@ class Searchable:
             yield from search_batch(self.view(), self._encoding, images, request, errors, shown, total)
 
     def ask_batch(
-        self, images: Sequence[Any], request: SearchRequest, progress: Progress | None = None
+        self, images: Sequence[Any], request: "SearchRequest", progress: Progress | None = None
     ) -> "Iterator[Answer | ResightError]":
         """`request` for each image, in place of its own; an error stands in the place of its answer."""
         from resight.collection.batch_search import search_batch
@@ -254,10 +256,14 @@ class Searchable:
         Returns:
             The query, for `search` and `ask`.
         """
+        from resight.search.request import SearchRequest
+
         return self._encode(self.view(), SearchRequest(image, box=box))
 
-    def _encode(self, view: "View", request: SearchRequest) -> Query:
+    def _encode(self, view: "View", request: "SearchRequest") -> Query:
         """The query, which remembers its image to draw it."""
+        from resight.search.request import StoredImage
+
         found = view.find_image(request.image)
         if not isinstance(found, (Query, StoredImage)):
             found = self._encoding.read_query(found, request.box)

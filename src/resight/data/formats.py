@@ -20,7 +20,6 @@ UNSUPPORTED = "unsupported format"
 START = 512  # bytes that show which format a file has
 DECODED = ("JPEG", "PNG", "WebP", "TIFF", "GIF", "BMP", "PNM", "JPEG 2000", "HEIC", "AVIF", "JPEG XL")
 MODERN = ("HEIC", "AVIF", "JPEG XL")  # their decoders are loaded with the first such image
-MODERN = ("HEIC", "AVIF", "JPEG XL")  # their decoders are loaded with the first such image
 SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xd8\xff", "JPEG"),
     (b"\x89PNG\r\n\x1a\n", "PNG"),

@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from resight.errors import InputError, StorageError
 from resight.files.documents import load_json
@@ -30,6 +30,7 @@ TIMEOUT = 60.0  # seconds without a byte
 ATTEMPTS = 5  # in a row that bring nothing new
 LONGEST_WAIT = 60.0  # seconds that a server may ask for
 CHUNK = 1 << 20
+SIGNS = "%/:;=&?,@+$!~*'()[]"  # of an address, which stay as they are
 SPARE = 100_000_000  # bytes that stay free
 SHORT = 1 << 20  # bytes of a list of checksums at most: one that is longer is none
 PAGE = re.compile(rb"\s*(<!doctype html|<html|<head)", re.IGNORECASE)
@@ -278,10 +279,8 @@ def _check_encoding(url: str, encoding: str) -> None:
 
 def _open(url: str, headers: dict[str, str], timeout: float, method: str = "GET") -> Any:
     """The answer of the server: 200, 206 or 416; anything else is an error."""
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError("cannot download that", expected="http:// or https://", actual=url, fix="correct the address")
     about = {"User-Agent": f"resight/{metadata.version('resight')}", "Accept-Encoding": "identity"}
-    request = urllib.request.Request(url, headers={**about, **headers}, method=method)
+    request = urllib.request.Request(_escape(url), headers={**about, **headers}, method=method)
     opener = urllib.request.build_opener(_SafeRedirects)
     try:
         return opener.open(request, timeout=timeout)
@@ -303,8 +302,30 @@ def _open(url: str, headers: dict[str, str], timeout: float, method: str = "GET"
         if isinstance(error.reason, OSError) and not isinstance(error.reason, (ConnectionError, TimeoutError)):
             raise _unreachable(url, error.reason) from error  # no such host, no network, a wrong certificate
         raise _Broken(_describe(error.reason)) from error
+    except (http.client.InvalidURL, ValueError) as error:  # e.g. a port that is no number; also of a redirect
+        raise _refuse_address(url, str(error)) from error
     except (OSError, http.client.HTTPException) as error:
         raise _Broken(_describe(error)) from error
+
+
+def _escape(url: str) -> str:
+    """The address as HTTP writes it: a space as %20, ä as %C3%A4, and a host with such letters as xn--…"""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna").decode()  # refuses a..b, too
+    except ValueError as error:
+        raise _refuse_address(url, str(error)) from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise _refuse_address(url, url)
+    if not parts.netloc.isascii():
+        parts = parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}")
+    return urlunsplit(parts._replace(path=quote(parts.path, SIGNS), query=quote(parts.query, SIGNS)))
+
+
+def _refuse_address(url: str, actual: str) -> InputError:
+    return InputError(
+        f"cannot download {url}", expected="an address of http:// or https://", actual=actual, fix="correct the address"
+    )
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):

@@ -1,4 +1,4 @@
-"""Whatever holds an image in Python: a path, an address, pixels, bytes or a file object in, a Picture out.
+"""An image in any form of Python in, a Picture out: a path, an address, pixels, bytes or a file object.
 
     str              an address if it begins with http://, https://, s3:// or another scheme, otherwise a path; searches
                      take the id of a stored image too, where no such file exists
@@ -81,7 +81,7 @@ def load_image(
     value_range: tuple[float, float] | None = None,
     id: str = "",
 ) -> Picture:
-    """Decode whatever holds an image, to search for it, encode it or look at its pixels.
+    """Decode an image in any form, to search for it, encode it or look at its pixels.
 
     `search` and `encode` call it themselves; call it where an array's values need a `value_range`, or an image an id.
 

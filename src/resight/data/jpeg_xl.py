@@ -33,6 +33,8 @@ class JpegXlFile(ImageFile.ImageFile):
         if self._data:
             image = _to_image(load_codec().jpegxl_decode(self._data, 0, numthreads=1))
             self._data = b""
+            if sorted(image.size) != sorted(self._size):  # an orientation may have turned it
+                raise ValueError(f"{image.size} pixels where the header announces {self._size}")
             self.im, self._mode, self._size = image.im, image.mode, image.size
         return super().load()
 
@@ -63,14 +65,17 @@ def read_size(codestream: bytes) -> tuple[int, int]:
     height = take_side()
     ratio = take(3)
     width = height * RATIOS[ratio][0] // RATIOS[ratio][1] if ratio else take_side()
+    if at > 8 * (len(codestream) - len(BARE)):
+        raise ValueError("the size header is cut short")
     return width, height
 
 
 def _find_boxes(data: bytes) -> tuple[bytes, bytes]:
-    """The codestream, at least its start, and the EXIF block, out of a bare file or one of boxes."""
+    """The codestream and the EXIF block, out of a bare file or one of boxes, of which several may hold its parts."""
     if data.startswith(BARE):
         return data, b""
     codestream = exif = b""
+    parts: list[bytes] = []
     at = 0
     while at + 8 <= len(data):
         size, kind, begin = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8], at + 8
@@ -79,12 +84,14 @@ def _find_boxes(data: bytes) -> tuple[bytes, bytes]:
         end = at + size if size else len(data)
         if end < begin:
             break
-        if kind == b"jxlc" or (kind == b"jxlp" and not codestream):
-            codestream = data[begin + 4 * (kind == b"jxlp") : end]
+        if kind == b"jxlc" and not codestream:
+            codestream = data[begin:end]
+        elif kind == b"jxlp":
+            parts.append(data[begin + 4 : end])
         elif kind == b"Exif":
             exif = data[begin + 4 : end]
         at = end
-    return codestream, exif
+    return codestream or b"".join(parts), exif
 
 
 def _to_image(values: NDArray[Any]) -> Image.Image:

@@ -89,6 +89,10 @@ def _describe(choice: Choice, light: bool = False) -> Entry:
                 module.find_weights(plugins.configure(module.Config, resolved.settings, entry.name))
     except ResightError as error:
         return replace(entry, missing="; ".join(text for text in (error.problem, error.fix) if text))
+    except Exception as error:  # a module of another package may raise anything, and the others are listed all the same
+        if choice.name not in plugins.find_installed(BACKBONES):
+            raise
+        return replace(entry, missing=f"its find_weights failed: {type(error).__name__}: {error}")
     return replace(entry, ready=True)
 
 

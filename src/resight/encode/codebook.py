@@ -20,12 +20,14 @@ from resight import kmeans
 from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.files.fingerprint import fingerprint
+from resight.kernels import dispatch
 from resight.types import FloatArray
 
 if TYPE_CHECKING:  # most code books have no tree
     from resight.encode.vocabulary_tree import Tree
 
 SHIPPED = Path(__file__).parent / "descriptors"
+MOST_IN_KERNEL = 16  # words per row that the compiled kernel finds
 GAP_ROWS = 10_000  # from which the gap is measured
 
 
@@ -52,11 +54,15 @@ class Codebook:
             from resight.encode.vocabulary_tree import descend
 
             return descend(as_numbers(vectors), self.tree, self._nodes, self._numbers, count)
-        return kmeans.find_nearest(as_numbers(vectors), self._numbers, count)
+        return self._words.find_nearest(as_numbers(vectors), count)
 
     @cached_property
     def _numbers(self) -> FloatArray:
         return as_numbers(self.centres)
+
+    @cached_property
+    def _words(self) -> "Words":
+        return Words(self._numbers)
 
     @cached_property
     def _nodes(self) -> list[FloatArray]:
@@ -70,6 +76,34 @@ class Codebook:
                 actual=_format_kind(vectors),
                 fix="learn one for this encoder: `resight codebook IMAGES --encoder NAME --out FILE.npz`",
             )
+
+
+class Words:
+    """The centres of a code book, prepared for a compiled kernel, if there is one.
+
+    The kernel compares bytes, with a bound of how much that may be wrong, and then in float32 what the bound leaves.
+    """
+
+    def __init__(self, centres: FloatArray) -> None:
+        self.centres = np.ascontiguousarray(centres, np.float32)  # [k, D]
+        largest = np.maximum(np.abs(self.centres).max(axis=1, initial=0), 1e-30)
+        self._steps = np.asarray(largest / 127, np.float32)
+        self._codes = np.rint(self.centres / self._steps[:, None]).astype(np.int8)
+        self._halves = np.square(self.centres).sum(axis=1) / 2
+        self._longest = float(np.sqrt(2 * self._halves.max(initial=0)))
+        self._slack = float(np.linalg.norm(self.centres - self._codes * self._steps[:, None], axis=1).max(initial=0))
+
+    def find_nearest(self, rows: FloatArray, count: int = 1) -> tuple[NDArray[np.int32], FloatArray]:
+        """The `count` nearest centres of each row, nearest first: numbers [n, count], squared distances [n, count]."""
+        kernel = getattr(dispatch.native(), "nearest_words", None)  # compiled kernels of an earlier build lack it
+        d = self.centres.shape[1]
+        if kernel is None or count > MOST_IN_KERNEL or d % 4 or rows.dtype != np.float32 or not np.isfinite(rows).all():
+            return kmeans.find_nearest(rows, self.centres, count)
+        rows = np.ascontiguousarray(rows)
+        numbers, closeness = np.empty((len(rows), count), np.int32), np.empty((len(rows), count), np.float32)
+        known = (self.centres, self._codes, self._steps, self._halves, d, self._longest, self._slack)
+        kernel(rows, *known, count, dispatch.has_vnni(), numbers, closeness)
+        return numbers, np.maximum(np.square(rows).sum(axis=1, keepdims=True) - 2 * closeness, 0)
 
 
 def as_numbers(rows: NDArray[Any]) -> FloatArray:

@@ -5,11 +5,13 @@ Some threads read while others encode; the number of pictures in flight is bound
 """
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -74,13 +76,49 @@ def encode_ahead(
     with (
         ThreadPoolExecutor(workers, thread_name_prefix="read") as readers,
         ThreadPoolExecutor(workers, thread_name_prefix="encode") as encoders,
-        # BLAS threads inside ours would wait for each other in busy loops. Another thread than the main one looks up
-        # the libraries: an interrupt would get lost in its callback.
-        readers.submit(ThreadpoolController).result().limit(limits=1, user_api="blas"),
+        one_blas_thread(readers),
     ):
         pictures = run_ahead(sources, read, readers, workers + together)
         for done in run_ahead(gather(pictures, together), encode_some, encoders, 2 * workers):
             yield from done
+
+
+class SharedLimit:
+    """A limit of the process that runs at the same time share: the first sets it, the last lifts it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._lift: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def hold(self, set: Callable[[], Callable[[], None]]) -> Iterator[None]:
+        """`set` sets the limit, and returns what lifts it."""
+        with self._lock:
+            if not self._runs:
+                self._lift = set()
+            self._runs += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._runs -= 1
+                if not self._runs:
+                    self._lift()
+
+
+_blas = SharedLimit()
+
+
+def one_blas_thread(pool: ThreadPoolExecutor) -> AbstractContextManager[None]:
+    """BLAS threads inside those of `pool` would wait for each other in busy loops."""
+
+    def set_limit() -> Callable[[], None]:
+        # Another thread than the main one looks up the libraries: an interrupt would get lost in its callback.
+        limit = pool.submit(ThreadpoolController).result().limit(limits=1, user_api="blas")
+        return cast("Callable[[], None]", limit.restore_original_limits)
+
+    return _blas.hold(set_limit)
 
 
 def run_ahead(

@@ -39,6 +39,7 @@ STORAGES = {
 }
 MEMO_LIMIT = 1_000_000  # the C unpickler allocates its memo up to the highest number in the file
 PARTS_LIMIT = 100_000  # of a script: modules, tensors and other attributes
+LONGEST_NAME = 1000  # letters of a tensor's name in a script
 DAMAGED = (ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError)
 Arrays = dict[str, NDArray[Any]]
 
@@ -91,6 +92,8 @@ def _list_tensors(root: Any) -> Iterator[tuple[str, "_Tensor"]]:
         if not waiting:
             return
         prefix, value = waiting.pop()
+        if len(prefix) > LONGEST_NAME:
+            break
         if isinstance(value, _Tensor):
             yield prefix, value
         elif isinstance(value, Record) and isinstance(value.state, dict):
@@ -138,8 +141,12 @@ def _read_zip(data: bytes, names: Mapping[str, Any] | None = None) -> Any:
         if "byteorder" in entries and archive.read(entries["byteorder"]).strip() != b"little":
             raise ValueError("its numbers are big-endian")
 
+        held: dict[str, bytes] = {}
+
         def find(storage: _Storage, key: str) -> _Storage:
-            storage.numbers = _to_numbers(archive.read(entries[f"data/{key}"]), storage)
+            if key not in held:  # tensors may share a storage
+                held[key] = archive.read(entries[f"data/{key}"])
+            storage.numbers = _to_numbers(held[key], storage)
             return storage
 
         return _unpickle(io.BytesIO(archive.read(entries["data.pkl"])), find, names)

@@ -141,6 +141,10 @@ def evaluate(
         0.5
     """
     if is_run(recipes):
+        options: dict[str, object] = {"encoders": encoders, "overrides": overrides, "metric": metric, "keep": keep}
+        options |= {"cache": cache, "by": by if by != "set" else "", "split": split, "strata": strata, "map": map}
+        options |= {"distances": distances, "curve": curve, "brightness": brightness, "run_file": run_file}
+        _refuse_options("a run", "metrics", options)
         return judge(recipes, data, metrics or METRICS)
     recorder = RunRecorder() if run_file else None
     parts = read_split(split) if isinstance(split, Path) else split
@@ -148,7 +152,9 @@ def evaluate(
     with follow(progress, "evaluating") as shown:
         common = _Common(tuple(metrics), metric, keep, cache, by, shown, report, extras)
         if isinstance(recipes, Collection):
-            _refuse_for_collection(encoders, overrides, keep, curve, brightness, distances)
+            options = {"encoders": encoders, "overrides": overrides, "keep": keep, "curve": curve}
+            options |= {"brightness": brightness, "distances": distances}
+            _refuse_options("a collection", "metrics, by, split, strata, bins, map or run_file", options)
             result = measure_collection(recipes, data, metrics=metrics, by=by, progress=shown, extras=extras)
             evaluation, dataset = single_row(summarise(result), recipes.path.name), None
         else:
@@ -295,20 +301,13 @@ def _make_name(sources: Sequence[Source], encoders: Sequence[str]) -> str:
     return list_names(sources) if len(sources) > 1 else ""
 
 
-def _refuse_for_collection(
-    encoders: Sequence[str],
-    overrides: Sequence[str],
-    keep: Path | None,
-    curve: str | None,
-    brightness: Sequence[float] | None,
-    distances: bool,
-) -> None:
-    options = {"encoders": encoders, "overrides": overrides, "keep": keep, "curve": curve, "brightness": brightness}
-    given = [name for name, value in (options | {"distances": distances}).items() if value]
+def _refuse_options(subject: str, usable: str, options: Mapping[str, object]) -> None:
+    """Refuses options that would have no effect."""
+    given = [name for name, value in options.items() if value]
     if given:
         raise InputError(
-            f"{', '.join(given)} cannot be given with a collection",
-            expected="metrics, by, split, strata, bins, map or run_file",
+            f"{', '.join(given)} cannot be given with {subject}",
+            expected=usable,
             actual=", ".join(given),
             fix="leave them out, or evaluate a recipe",
         )

@@ -5,6 +5,7 @@ images, which then do not count as answers to themselves. All images of the coll
 the collection lacks is not found if a data set lists it, and an error if a plain truth names it.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +85,7 @@ def _make(collection: Collection, truth: Mapping[str, Judgement], records: Seque
         )
     queries, judgements = [], {}
     for name, judged in truth.items():
-        own = stored.get(name) if not Path(name).is_file() else None
+        own = stored.get(name) if not os.path.isfile(name) else None  # noqa: PTH113 - a text need not be a path
         queries.append(ImageRef(name, Path(name)) if own is None else own.ref)
         judgements[name] = judged if own is None else replace(judged, ignored=judged.ignored | {name})
     refs = tuple(record.ref for record in records)

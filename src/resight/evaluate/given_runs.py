@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from resight.collection.image_list import MANIFESTS
 from resight.data import sets
 from resight.data.set_source import parse_source
 from resight.errors import InputError
@@ -26,7 +27,6 @@ from resight.frames import is_frame, read_frame
 from resight.types import Dataset, Judgement
 
 METRICS = ("ap", "recall@1", "recall@10", "precision@10")
-MANIFESTS = (".csv", ".jsonl", ".json")
 QUERY = ("query", "query_id", "qid", "q_id")
 IMAGE = ("image", "image_id", "doc_id", "docid", "docno", "doc", "id")
 SCORE = ("score", "similarity", "sim")
@@ -82,9 +82,11 @@ def judge(
 
 
 def is_run(value: object) -> bool:
-    """Whether this is a run rather than a recipe or a collection."""
+    """Whether this is a run rather than recipes or a collection."""
     if isinstance(value, (Mapping, trec.RunFile)) or is_frame(value) or _is_of_ranx(value):
         return True
+    if isinstance(value, (list, tuple)) and value:
+        return all(isinstance(one, (tuple, list)) for one in value)
     return isinstance(value, (str, Path)) and Path(value).suffix in (".run", ".trec", ".txt") and Path(value).is_file()
 
 
@@ -142,15 +144,16 @@ def _read_ranking(query: object, ranked: Any) -> tuple[list[str], list[float] | 
     """Ids, best first, and their scores."""
     ranked = getattr(ranked, "hits", ranked)  # of an Answer
     if isinstance(ranked, Mapping):
-        pairs = sorted(((str(id), float(score)) for id, score in ranked.items()), key=lambda pair: -pair[1])
+        scored = ((str(id), _read_number(query, id, score)) for id, score in ranked.items())
+        pairs = sorted(scored, key=lambda pair: -pair[1])
         return [id for id, _ in pairs], [score for _, score in pairs]
     if isinstance(ranked, str) or not isinstance(ranked, Iterable):
         raise _refuse(f"ranking of {query!r}", "ids, best first, or id → score", ranked)
     answers = list(ranked)
     if answers and all(hasattr(one, "id") and hasattr(one, "score") for one in answers):
-        return [one.id for one in answers], [float(one.score) for one in answers]
+        return [one.id for one in answers], [_read_number(query, one.id, one.score) for one in answers]
     if answers and all(isinstance(one, (tuple, list)) and len(one) == 2 for one in answers):
-        return [str(id) for id, _ in answers], [float(score) for _, score in answers]
+        return [str(id) for id, _ in answers], [_read_number(query, id, score) for id, score in answers]
     return [str(one) for one in answers], None
 
 
@@ -158,6 +161,8 @@ def _check_ranking(given: Any) -> ScoredRanking:
     if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
         raise _refuse("ranking", "(query, ids, scores) per query", given)
     query, ids, *scores = given
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise _refuse(f"ranking of {query!r}", "ids, best first", ids)
     return str(query), [str(one) for one in ids], scores[0] if scores else None
 
 
@@ -167,12 +172,28 @@ def _read_run_frame(columns: Mapping[str, list[Any]]) -> list[ScoredRanking]:
     ranks = next((columns[name] for name in RANK if name in columns), list(range(len(queries))))
     rows: dict[str, list[tuple[float, float, str]]] = {}
     for number, (query, image, rank) in enumerate(zip(queries, images, ranks, strict=True)):
-        rows.setdefault(str(query), []).append((-float(scores[number]) if scores else 0.0, float(rank), str(image)))
+        score = _read_number(query, image, scores[number]) if scores else 0.0
+        rows.setdefault(str(query), []).append((-score, _read_number(query, image, rank, "rank"), str(image)))
     return [
         (query, [image for *_, image in ordered], [-minus for minus, *_ in ordered] if scores else None)
         for query, found in rows.items()
         for ordered in [sorted(found, key=lambda row: row[:2])]
     ]
+
+
+def _read_number(query: object, id: object, value: Any, what: str = "score") -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):  # NaN has no place in an order
+        raise InputError(
+            f"the {what} of {id!r} for the query {query!r} cannot be used",
+            expected="a finite number",
+            actual=repr(value)[:80],
+            fix="correct it, or leave the image out",
+        )
+    return number
 
 
 def _find(columns: Mapping[str, list[Any]], names: Sequence[str], what: str) -> list[Any]:

@@ -12,7 +12,7 @@ Pixels = NDArray[np.uint8]
 
 
 def show_flat(pixels: Pixels, scene: Pixels, generator: np.random.Generator) -> Pixels:
-    """The photograph as a flat thing seen anew in another scene."""
+    """The photograph as a flat thing in another scene."""
     height, width = pixels.shape[:2]
     share = generator.uniform(0.25, 1.0)
     scale = share * 700 / max(height, width)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from resight.kernels import numpy_reference
 from resight.kernels.numpy_reference import Gain
 from resight.types import FloatArray
+from resight.vectors import l2_normalise
 
 # Multiply-adds that justify one more thread: they take some milliseconds, and starting a thread a tenth of one.
 WORK_PER_THREAD = 200_000_000
@@ -242,6 +243,41 @@ def add_codes(
         return numpy_reference.add_codes(query, weights, starts, stops, images, codes, gains, count)
     module.add_codes(query, weights, starts, stops, images, codes, gains, totals)
     return totals
+
+
+def pair_points(query: NDArray[np.int8], image: NDArray[np.int8], ratio: float, mutual: bool) -> Bounds:
+    """Pairs [t, 2] of row numbers, best first. A query row and the image row nearest to it by angle are a pair if
+
+        ‖q − x‖ < ratio · ‖q − x'‖   for every other row x', all rows scaled to unit length
+
+    and, if mutual, no other query row is nearer to x. Of rows equally near, the first counts. The kernel adds up in
+    integers; numpy compares in float32, and may choose otherwise where two cosines differ by less than 1e-6.
+    """
+    if len(query) < 2 or len(image) < 2:
+        return np.zeros((0, 2), np.int64)
+    kernel = getattr(native(), "pair_points", None)  # compiled kernels of an earlier build lack it
+    if kernel is None:
+        one, other = (l2_normalise(rows.astype(np.float32), floor=1e-6) for rows in (query, image))
+        return numpy_reference.pair_points(one, other, ratio, mutual)
+    lanes = -(-len(query) // LANES) * LANES
+    nearest, best = np.empty(lanes, np.int32), np.empty(lanes, np.float32)
+    d = query.shape[1] + -query.shape[1] % 4
+    kernel(_widen(query, d), _widen(image, d), d, ratio**2, mutual, has_vnni(), nearest, best)
+    kept = np.flatnonzero(nearest >= 0)
+    kept = kept[np.argsort(-best[kept], kind="stable")]
+    return np.stack([kept, nearest[kept]], axis=1)
+
+
+def _widen(rows: NDArray[np.int8], d: int) -> NDArray[np.int8]:
+    """Contiguous rows of d bytes."""
+    return np.ascontiguousarray(rows) if rows.shape[1] == d else np.pad(rows, ((0, 0), (0, d - rows.shape[1])))
+
+
+@functools.cache
+def has_vnni() -> bool:
+    """Whether the processor multiplies bytes four at a time (AVX-512 VNNI)."""
+    module = load_native()
+    return module is not None and hasattr(module, "has_vnni") and bool(module.has_vnni())
 
 
 def fill_panels(query: NDArray[Any]) -> NDArray[Any]:

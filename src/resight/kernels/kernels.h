@@ -134,6 +134,51 @@ typedef struct {
 int add_codes(const CodeLists *lists, const uint8_t *query, const double *weights, const double *gains, double *totals,
               uint32_t count);
 
+/* Key points of a query and an image in 8 bits, row-major; only their directions count. */
+typedef struct {
+    const int8_t *query; /* [queries, d], d a multiple of 4 */
+    const int8_t *image; /* [rows, d] */
+    int64_t queries, rows;
+    size_t d;
+} PointPair;
+
+/* The row nearest to each query row by cosine, or -1: where 1 - cos is not below squared_ratio × that of the second
+ * nearest, or, if mutual, where another query row is nearer to it. nearest and best have room for the query rows rounded
+ * up to a multiple of 16. The second function needs AVX-512 VNNI and gives the same. Both return whether memory lacked. */
+int pair_points(const PointPair *points, float squared_ratio, int mutual, int32_t *nearest, float *best);
+int pair_points_vnni(const PointPair *points, float squared_ratio, int mutual, int32_t *nearest, float *best);
+
+/* Rows, and the centres of visual words; d a multiple of 4. A centre is about step × its bytes. */
+#define MOST_WORDS 16
+typedef struct {
+    const float *rows; /* [row_count, d] */
+    int64_t row_count;
+    const float *centres; /* [centre_count, d] */
+    const int8_t *codes;  /* [centre_count, d] in -127..127 */
+    const float *steps;   /* [centre_count] */
+    const float *halves;  /* [centre_count]: half of the squared length */
+    int64_t centre_count;
+    size_t d;
+    float longest, slack; /* the largest length of a centre, and of its difference from step × bytes */
+} Words;
+
+/* The `wanted` (at most MOST_WORDS) centres nearest to each row, nearest first, by x · c - |c|² / 2, which is
+ * `closeness`. Both are [row_count, wanted]. The second function needs AVX-512 VNNI. Return whether memory lacked. */
+int nearest_words(const Words *words, int64_t wanted, int32_t *numbers, float *closeness);
+int nearest_words_vnni(const Words *words, int64_t wanted, int32_t *numbers, float *closeness);
+
+/* Matched key points of query and image, and by how much size (log) and angle (degrees) change; NaN: unknown. */
+typedef struct {
+    const double *query_x, *query_y, *image_x, *image_y, *growth, *turn; /* [count] each */
+    int64_t count;                                                       /* a multiple of 4 */
+    double most_growth, most_turn;                                       /* differences from the model that still agree */
+} Matches;
+
+/* Of each similarity (real and imaginary part of scale and rotation, shift along x and y, log of scale, rotation in
+ * degrees): how many matches it maps nearer than each radius, with size and angle that agree. counts [count, levels] */
+void count_support(const Matches *matches, const double *similarities, int64_t count, const double *radii, int64_t levels,
+                   int32_t *counts);
+
 /* Peak rates of one core, as limits for the other kernels: multiply-adds on registers alone, and bytes read from memory
  * without any arithmetic. Each returns the number of its operations. */
 double peak_fp32(int64_t rounds);

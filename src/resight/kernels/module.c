@@ -349,7 +349,9 @@ static PyMethodDef methods[] = {
     {"will_need", py_will_need, METH_VARARGS, NULL},  {"peak", py_peak, METH_VARARGS, NULL},
     {"peak_read", py_peak_read, METH_VARARGS, NULL},  {"add_postings", py_add_postings, METH_VARARGS, NULL},
     {"add_codes", py_add_codes, METH_VARARGS, NULL},  {"maxsim_rq", py_rq, METH_VARARGS, NULL},
-    {"lay_over", py_lay_over, METH_VARARGS, NULL},
+    {"lay_over", py_lay_over, METH_VARARGS, NULL},    {"pair_points", py_pair_points, METH_VARARGS, NULL},
+    {"nearest_words", py_nearest_words, METH_VARARGS, NULL}, {"has_vnni", py_has_vnni, METH_NOARGS, NULL},
+        {"count_support", py_count_support, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -10,6 +10,10 @@
 PyObject *py_add_postings(PyObject *self, PyObject *args);
 PyObject *py_add_codes(PyObject *self, PyObject *args);
 PyObject *py_lay_over(PyObject *self, PyObject *args);
+PyObject *py_pair_points(PyObject *self, PyObject *args);
+PyObject *py_count_support(PyObject *self, PyObject *args);
+PyObject *py_nearest_words(PyObject *self, PyObject *args);
+PyObject *py_has_vnni(PyObject *self, PyObject *args);
 
 /* Fills `images` and checks that each of them lies within `tokens` rows. Returns 0 with an error set if not. */
 int check_images(Images *images, const Py_buffer *offsets, const Py_buffer *rows, const Py_buffer *out, long long begin,

@@ -238,3 +238,20 @@ def join_ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray
     """Concatenate the ranges begin, begin + 1, … (`counts` numbers each)."""
     ends = np.cumsum(counts)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
+
+
+def pair_points(query: FloatArray, image: FloatArray, ratio: float, mutual: bool) -> IntArray:
+    """Rows of unit length, at least two each → pairs [t, 2]. One product serves both tests."""
+    similarity = query @ image.T
+    rows = np.arange(len(similarity))
+    nearest = similarity.argmax(axis=1)
+    best = similarity[rows, nearest]
+    similarity[rows, nearest] = -np.inf
+    second = similarity.max(axis=1)
+    similarity[rows, nearest] = best
+    # ‖a - b‖² = 2 - 2⟨a, b⟩ for unit rows, so that the ratio of distances needs no distance.
+    kept = np.flatnonzero((1 - best) < ratio**2 * (1 - second))
+    if mutual:  # for the columns that are left: a pass down every column would cost as much
+        kept = kept[similarity[:, nearest[kept]].argmax(axis=0) == kept]
+    kept = kept[np.argsort(-best[kept], kind="stable")]
+    return np.stack([kept, nearest[kept]], axis=1)

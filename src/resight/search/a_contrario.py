@@ -44,7 +44,7 @@ class Extent:
         return _log_alpha(2 * self.diagonal * self.radii / self.area * (shape if self.shaped else 1.0))
 
 
-def measure(counts: NDArray[np.intp], matches: int, sample: int, models: float, log_alpha: Floats) -> Floats:
+def measure(counts: NDArray[np.integer], matches: int, sample: int, models: float, log_alpha: Floats) -> Floats:
     """−log10 NFA for counts [..., radii] of agreeing matches; -inf where the sample alone agrees."""
     if matches <= sample:
         return np.full(counts.shape, -np.inf)

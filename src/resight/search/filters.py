@@ -35,14 +35,18 @@ Near = tuple[float, float, float]  # latitude, longitude, metres
 ALIASES: Mapping[str, str] = {
     "diameter": "diameter_km"
 }  # name in a condition → the attribute, where it has no such name
-COMPARISON = re.compile(r"\s*([^!<>=()\s][^!<>=]*?)\s*(!=|<=|>=|=|<|>)\s*", re.DOTALL)
-MEMBERSHIP = re.compile(r"\s*([^!<>=()\s][^!<>=]*?)\s+(NOT\s+IN|IN)(?=\s*\()", re.DOTALL)
+# Lists of values may be long: no pattern here takes more than time in proportion to the length of the text.
+OPERATOR = re.compile(r"\s(NOT\s+IN|IN)(?=\s*\()|(!=|<=|>=|=|<|>|!)\s*")
+SPACE = re.compile(r"\s*")
 WORD = re.compile(r"\s+(AND|OR)(?=[\s(])")
 QUOTED = re.compile(r"""\s*("[^"]*"|'[^']*')(?=\s*(?:$|[,)])|\s+(?:AND|OR)[\s(])""")
 COMMA = re.compile(r"\s*,")
-SMALL_WORD = re.compile(r"\s(and|or)\s+[^!<>=]+?(?:!=|<=|>=|=|<|>)", re.DOTALL)
+SMALL_WORD = re.compile(r"\s(?:and|or)\s+[^!<>=\s]")
+LAST_WORD = re.compile(r"\s(?:AND|OR)$")
+SIGN = re.compile(r"!=|[<>=]")
 NAMED = 30  # attributes that an error lists
 DEEPEST = 20  # parentheses within each other
+SHOWN = 200  # letters of a text in an error
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class _Parser:
     def parse(self) -> Filter:
         found = self._read_any()
         if rest := self._text[self._at :].strip():
-            raise self._refuse(f"{rest!r} after a whole condition")
+            raise self._refuse(f"{rest[:SHOWN]!r} after a whole condition")
         return found
 
     def _read_any(self) -> Filter:
@@ -144,22 +148,22 @@ class _Parser:
         return found
 
     def _read_condition(self) -> Filter:
-        if found := MEMBERSHIP.match(self._text, self._at):
-            self._at = found.end(2)
-            self._accept("(")
-            values = [self._read_value(",")]
-            while comma := COMMA.match(self._text, self._at):
-                self._at = comma.end()
-                values.append(self._read_value(","))
-            self._close()
-            excluded = found[2].startswith("NOT")
-            parts = tuple(Condition(found[1], "!=" if excluded else "=", value) for value in values)
-            return parts[0] if len(parts) == 1 else Group(parts, excluded)
-        found = COMPARISON.match(self._text, self._at)
-        if found is None:
-            raise self._refuse(f"no comparison in {self._text[self._at :].strip()!r}")
+        found = OPERATOR.search(self._text, self._at)
+        name = self._text[self._at : found.start()].strip() if found else ""
+        if found is None or name[:1] in ("", "(", ")") or found[2] == "!":
+            raise self._refuse(f"no comparison in {self._text[self._at :].strip()[:SHOWN]!r}")
         self._at = found.end()
-        return Condition(found[1], found[2], self._read_value(""))
+        if found[2]:
+            return Condition(name, found[2], self._read_value(""))
+        self._accept("(")
+        values = [self._read_value(",")]
+        while comma := COMMA.match(self._text, self._at):
+            self._at = comma.end()
+            values.append(self._read_value(","))
+        self._close()
+        excluded = found[1].startswith("NOT")
+        parts = tuple(Condition(name, "!=" if excluded else "=", value) for value in values)
+        return parts[0] if len(parts) == 1 else Group(parts, excluded)
 
     def _read_value(self, separator: str) -> str:
         """A value in quotes, or up to AND, OR, `separator` or the end of a group; it may hold pairs of parentheses."""
@@ -173,15 +177,18 @@ class _Parser:
             if depth == 0 and is_end:
                 break
             depth = max(0, depth + {"(": 1, ")": -1}.get(letter, 0))
-            self._at += 1
+            self._at = self._skip_space(self._at) if letter.isspace() else self._at + 1
         value = self._text[begin : self._at].strip()
-        if SMALL_WORD.search(f" {value}"):
-            raise self._refuse(f"the value {value!r}, which holds a condition", "write AND and OR in capitals")
+        word = SMALL_WORD.search(f" {value}")
+        if word and SIGN.search(value, word.end() - 1):
+            raise self._refuse(f"the value {value[:SHOWN]!r}, which holds a condition", "write AND and OR in capitals")
+        if LAST_WORD.search(value):
+            raise self._refuse(f"nothing after {value.split()[-1]}", "add a condition, or put the value in quotes")
         return value
 
     def _accept(self, letter: str) -> bool:
         """Whether the next letter is this parenthesis, which is then read."""
-        at = self._at + len(self._text[self._at :]) - len(self._text[self._at :].lstrip())
+        at = self._skip_space(self._at)
         if self._text[at : at + 1] != letter:
             return False
         self._at = at + 1
@@ -190,13 +197,17 @@ class _Parser:
             raise self._refuse(f"more than {DEEPEST} parentheses within each other")
         return True
 
+    def _skip_space(self, at: int) -> int:
+        found = SPACE.match(self._text, at)
+        return found.end() if found else at
+
     def _close(self) -> None:
         if not self._accept(")"):
             raise self._refuse("a parenthesis that is not closed")
 
     def _refuse(self, actual: str, fix: str = "") -> InputError:
         return InputError(
-            f"cannot read the condition {self._text!r}",
+            f"cannot read the condition {self._text[:SHOWN]!r}",
             expected="name=value, or one of != < <= > >=, or name IN (value, value); joined by AND, OR and parentheses",
             actual=actual,
             fix=fix or 'e.g. "year>=1900" or "city IN (Rome, Paris)"; quotes keep AND, OR and commas in a value',

@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from resight.kernels import dispatch
 from resight.search.a_contrario import Extent, measure
 from resight.search.homography_checks import Matrix, agree_in_shape, is_plausible, map_points
 from resight.types import Box, FloatArray
@@ -63,12 +64,11 @@ def fit_similarity(query: FloatArray, image: FloatArray, extent: Extent) -> Fit 
         guesses, sample = _similarities_of_pairs(query_kept, image_kept), SAMPLE["pair"]
     if len(guesses) == 0:
         return None
-    errors = _all_errors(guesses, query_kept, image_kept)
-    log_alpha = extent.around_point(SHAPE)
-    counts = np.stack([(errors < radius).sum(axis=1) for radius in extent.radii], axis=1)
-    values = measure(counts, len(kept), sample, len(kept), log_alpha)
+    counts = _count_support(guesses, query_kept, image_kept, extent.radii)
+    values = measure(counts, len(kept), sample, len(kept), extent.around_point(SHAPE))
     best, level = np.unravel_index(int(values.argmax()), values.shape)
-    fit = Fit("similarity", guesses[best], errors[best] < extent.radii[level], float(values[best, level]))
+    (errors,) = _all_errors(guesses[best][None], query_kept, image_kept)
+    fit = Fit("similarity", guesses[best], errors < extent.radii[level], float(values[best, level]))
     fit = _refine(_refine(fit, query_kept, image_kept, extent), query_kept, image_kept, extent)
     inliers = np.zeros(len(query), bool)
     inliers[kept[fit.inliers]] = True
@@ -200,17 +200,44 @@ def _through(factors: NDArray[np.complex128], query: FloatArray, image: FloatArr
     return transforms
 
 
+def _count_support(transforms: Matrix, query: FloatArray, image: FloatArray, radii: Matrix) -> NDArray[np.int32]:
+    """How many matches each of h similarities maps nearer than each radius [h, radii]."""
+    kernel = getattr(dispatch.native(), "count_support", None)  # compiled kernels of an earlier build lack it
+    if kernel is None:
+        errors = _all_errors(transforms, query, image)
+        return np.stack([(errors < radius).sum(axis=1, dtype=np.int32) for radius in radii], axis=1)
+    growth, turn = _change(query, image)
+    matches = np.full((6, -(-len(query) // 4) * 4), np.inf)  # an infinite distance is near nothing
+    matches[:, : len(query)] = *query[:, :2].T, *image[:, :2].T, growth, turn
+    models = np.column_stack(
+        [transforms[:, 0, 0], transforms[:, 1, 0], transforms[:, :2, 2], *_scale_and_turn(transforms)]
+    )
+    counts = np.empty((len(transforms), len(radii)), np.int32)
+    kernel(matches, float(np.log(LARGEST_SCALE)), LARGEST_ANGLE, np.ascontiguousarray(models), radii, counts)
+    return counts
+
+
 def _all_errors(transforms: Matrix, query: FloatArray, image: FloatArray) -> Matrix:
     """Distances [h, n] of n matches from h similarities; infinite where size or angle disagree."""
     mapped = np.einsum("hij,nj->hni", transforms[:, :2, :2], query[:, :2]) + transforms[:, None, :2, 2]
     errors = np.hypot(mapped[..., 0] - image[:, 0], mapped[..., 1] - image[:, 1])
-    growth = np.log(np.maximum(image[:, 2], 1e-6) / np.maximum(query[:, 2], 1e-6))
-    turn = image[:, 3] - query[:, 3]
-    scales = np.log(np.hypot(transforms[:, 0, 0], transforms[:, 1, 0]))
-    turns = np.degrees(np.arctan2(transforms[:, 1, 0], transforms[:, 0, 0]))
+    growth, turn = _change(query, image)
+    scales, turns = _scale_and_turn(transforms)
     apart = np.abs(growth - scales[:, None]) > np.log(LARGEST_SCALE)
     apart |= np.abs((turn - turns[:, None] + 180) % 360 - 180) > LARGEST_ANGLE
     return np.where(apart, np.inf, errors)
+
+
+def _change(query: FloatArray, image: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """By how much size (log) and angle (degrees) of key points change."""
+    growth = np.log(np.maximum(image[:, 2], 1e-6) / np.maximum(query[:, 2], 1e-6))
+    return growth, image[:, 3] - query[:, 3]
+
+
+def _scale_and_turn(transforms: Matrix) -> tuple[Matrix, Matrix]:
+    """log of scale, and rotation in degrees, of similarities."""
+    real, imaginary = transforms[:, 0, 0], transforms[:, 1, 0]
+    return np.log(np.hypot(real, imaginary)), np.degrees(np.arctan2(imaginary, real))
 
 
 def _errors(transform: Matrix, query: FloatArray, image: FloatArray) -> Matrix:

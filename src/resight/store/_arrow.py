@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from resight.errors import CollectionError, SpaceMismatch
+from resight.errors import CollectionError, InputError, SpaceMismatch
 from resight.files import remote
 from resight.store import FIELDS, Field, ImageRecord, Layout, Record
 from resight.types import Descriptors
@@ -265,6 +265,14 @@ def _check_record(record: Record, layout: Sequence[Layout]) -> None:
         raise CollectionError(
             f"{owner} has a relative path", expected="an absolute one", actual=str(record.image.path), fix="resolve it"
         )
+    for name, value in record.image.attributes.items():
+        if not isinstance(value, (str, int, float)):
+            raise InputError(
+                f"{owner} has an attribute that cannot be filtered by",
+                expected="a text, a number, or true or false",
+                actual=f"{name} = {value!r:.80}, a {type(value).__name__}",
+                fix="convert it, or leave it out",
+            )
     if len(record.descriptors) != len(layout):
         raise CollectionError(
             f"{owner} does not have the branches of the collection",

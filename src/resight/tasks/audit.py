@@ -16,6 +16,7 @@ from resight.data.truth_tables import read_lines
 from resight.encode.feature_cache import FeatureCache
 from resight.frames import make_frame
 from resight.progress import OpenBar, open_bar
+from resight.tasks import check_number
 from resight.types import Recipe, Skipped
 
 
@@ -114,6 +115,8 @@ def audit(
         >>> found.to_dict()["evaluation_images"], len(found)
         (1, 1)
     """
+    check_number("k", k, 1, whole=True)
+    check_number("least", least, 0, 1)
     folder = Path(out)
     rules = Rules(k, least, _read_texts(texts), every_class, class_attribute, name_attribute)
     given = read_votes(Path(votes)) if isinstance(votes, (str, Path)) else votes

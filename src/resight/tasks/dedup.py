@@ -21,7 +21,7 @@ from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.frames import make_frame
 from resight.progress import OpenBar, in_stages, open_bar
-from resight.tasks import keep_work, open_existing
+from resight.tasks import check_number, keep_work, open_existing
 
 Way = Literal["auto", "position", "alignment", "image"]
 IMAGE, ALIGNMENT = "image", "alignment"
@@ -160,6 +160,9 @@ def dedup(
         >>> len(photos), applied.undo(), len(photos)
         (10, 1, 11)
     """
+    check_number("least", least, 0, 1)
+    if false_alarms is not None:
+        check_number("false_alarms", false_alarms, 0, 1)
     folder, file = (None if path is None else Path(path) for path in (review, out))
     if folder:
         _check_review(folder)

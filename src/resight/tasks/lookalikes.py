@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from resight.audit.likeness.find_lookalikes import By, Lookalikes, find_lookalikes
 from resight.collection import Collection
+from resight.errors import InputError
 from resight.files.atomic import write_atomic
 from resight.progress import OpenBar, open_bar
-from resight.tasks import open_existing
+from resight.tasks import check_number, open_existing
 
 
 def lookalikes(
@@ -46,6 +48,12 @@ def lookalikes(
         >>> found.by, len(found.found), "eiffel-2.png" in [one.id for one in found.found]
         ('vectors', 3, False)
     """
+    check_number("k", k, 1, whole=True)
+    check_number("diversity", diversity, 0, 1)
+    if by not in get_args(By):
+        raise InputError(
+            "no such way to compare", expected=", ".join(get_args(By)), actual=repr(by), fix="correct `by`"
+        )
     opened = open_existing(collection)
     with open_bar(progress, "comparing") as bar:
         result = find_lookalikes(opened, image, k, by=by, where=where, diversity=diversity, progress=bar)

@@ -18,7 +18,7 @@ from resight.evaluate.match_quality import Outcome, Quality, measure_matches
 from resight.files.atomic import write_atomic
 from resight.frames import make_frame
 from resight.progress import OpenBar, in_stages, open_bar
-from resight.tasks import keep_work, open_existing
+from resight.tasks import check_number, keep_work, open_existing
 
 COLUMNS = ("a", "b", "probability", "box", "inliers", "runner_up", "runner_up_probability")
 
@@ -115,6 +115,8 @@ def match(
         >>> [(one.a, one.b) for one in matches]
         [('query.jpg', 'eiffel-2.png')]
     """
+    check_number("least", least, 0, 1)
+    check_number("candidates", candidates, 1, whole=True)
     file = None if out is None else Path(out)
     if file and file.is_dir():
         raise InputError(f"{file} is a folder", expected="the name of a file", fix="e.g. --out matches.csv")

@@ -1,6 +1,7 @@
 """`resight.plan(...)`: what an index would cost here, and on how many machines. `resight plan` calls it too."""
 
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from resight.collection.plan.cluster import Figure, Node, Target, plan_cluster
 from resight.collection.plan.probe import Plan, estimate
 from resight.errors import InputError
 from resight.frames import make_frame
+from resight.tasks import check_number
 from resight.types import Recipe
 
 GIGABYTE = 10**9
@@ -91,7 +93,15 @@ def plan(
         >>> next(figure for figure in planned.cluster if figure.name == "search nodes").value >= 2
         True
     """
-    if images is not None and (images < 1 or images != int(images)):
+    sizes = {"node_memory": node_memory, "node_disk": node_disk, "deadline": deadline, "latency": latency}
+    for name, value in sizes.items():
+        check_number(name, value, 1e-3)
+    check_number("price", price, 0)
+    check_number("node_cores", node_cores, 1, whole=True)
+    check_number("replication", replication, 1, whole=True)
+    if shards is not None:
+        check_number("shards", shards, 1, whole=True)
+    if images is not None and not (isinstance(images, Real) and images >= 1 and float(images).is_integer()):
         raise InputError(
             "cannot plan for that many images",
             expected="a whole number of 1 or more, e.g. 1e9 or 1_000_000",

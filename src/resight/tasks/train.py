@@ -16,6 +16,7 @@ from resight.errors import InputError
 from resight.files.documents import load_json
 from resight.files.remote import is_remote
 from resight.progress import Bar, OpenBar, open_bar
+from resight.tasks import check_number
 from resight.types import Recipe
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def train(
         (False, 'Too few objects to learn from: 4 of 24; the original encoder is kept.')
         >>> photos = resight.open("objects.resight", recipe=trained.recipe)
     """
+    check_number("minutes", minutes, 0)
+    check_number("processes", processes, 1, whole=True)
     if folder is not None:
         refuse_options(
             "folder", {"data": data, "resume": resume, "audit": audit, "processes": processes > 1}, "a network"

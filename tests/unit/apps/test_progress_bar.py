@@ -2,14 +2,14 @@
 
 import pytest
 
-from resight.apps import progress_bar, terminal
+from resight.apps import terminal
 from resight.types import Skipped
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(progress_bar.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(terminal.verbosity, "level", terminal.NORMAL)
     return now
 

@@ -215,7 +215,7 @@ def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "refused" in refused.value.actual
     with pytest.raises(InputError, match=r"cannot reach nowhere\.invalid"):
         fetch("http://nowhere.invalid/a.bin", tmp_path / "a.bin", patience=QUICK)
-    with pytest.raises(InputError, match="cannot download that"):
+    with pytest.raises(InputError, match="cannot download ftp"):
         fetch("ftp://127.0.0.1/a.bin", tmp_path / "a.bin", patience=QUICK)
     assert ask_size(f"{gone.url}/a.bin", QUICK) is None
 
@@ -265,3 +265,17 @@ def test_a_file_without_the_checksum_is_refused(server: Server, text: str) -> No
 
 def test_without_a_checksum_nothing_is_hashed(tmp_path: Path) -> None:
     assert hash_file(tmp_path / "missing", "") == ""
+
+
+def test_an_address_may_hold_spaces_and_any_letters(server: Server) -> None:
+    server.files["/caf%C3%A9%20bar.png"] = Served(b"pixels")
+    assert http_download.read_bytes(f"{server.url}/café bar.png", 100, 5) == b"pixels"
+    assert http_download.read_bytes(f"{server.url}/caf%C3%A9%20bar.png", 100, 5) == b"pixels"
+
+
+@pytest.mark.parametrize(
+    "address", ["http://", "http://[::1/a.png", "http://a..b/c", "http://127.0.0.1:x/a", "file:///a"]
+)
+def test_what_is_no_address_is_an_error_in_words(address: str) -> None:
+    with pytest.raises(InputError, match="cannot download"):
+        http_download.read_bytes(address, 100, 5)

@@ -1,4 +1,5 @@
 import io
+import struct
 
 import numpy as np
 import pytest
@@ -41,3 +42,17 @@ def test_a_file_cut_anywhere_is_refused_and_never_breaks_the_parser() -> None:
             JpegXlFile(io.BytesIO(data[:length])).load()
     with pytest.raises(ValueError, match="codestream"):
         read_size(b"")
+
+
+def box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", 8 + len(content)) + kind + content
+
+
+def test_no_arrangement_of_boxes_hides_the_size() -> None:
+    large, small = (imagecodecs.jpegxl_encode(np.zeros((side, side, 3), np.uint8)) for side in (3000, 8))
+    head = b"\0\0\0\x0cJXL \r\n\x87\n" + box(b"ftyp", b"jxl \0\0\0\0jxl ")
+    first, last = struct.pack(">I", 0), struct.pack(">I", 1 << 31 | 1)  # numbers of parts; the last has a mark
+    for cut in (2, 3, 6):
+        parts = box(b"jxlp", first + large[:cut]) + box(b"jxlp", last + large[cut:])
+        assert JpegXlFile(io.BytesIO(head + parts)).size == (3000, 3000)
+    assert JpegXlFile(io.BytesIO(head + box(b"jxlc", large) + box(b"jxlc", small))).size == (3000, 3000)

@@ -1,4 +1,6 @@
 import importlib.util
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +64,16 @@ def test_readiness_is_found_out_without_loading_a_network(monkeypatch: pytest.Mo
     monkeypatch.setattr("onnx.load", refuse)
     monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
     assert len(catalogue.list_encoders()) >= 3
+
+
+def test_a_plug_in_that_fails_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "failing_plug_in.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass Config: ...\ndef build(config): ...\n"
+        "def find_weights(config): raise KeyError('x')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = EntryPoint("failing", "failing_plug_in", "resight.backbones")
+    monkeypatch.setattr(plugins, "_read_entry_points", lambda group: {"failing": entry} if group == entry.group else {})
+    failing, sift = catalogue.list_encoders(["failing", "sift"])
+    assert not failing.ready and "KeyError" in failing.missing
+    assert sift.ready

@@ -5,6 +5,7 @@ import pytest
 
 from resight import kmeans
 from resight.encode import codebook as codebooks
+from resight.encode.codebook import Words
 from resight.errors import InputError
 
 
@@ -179,3 +180,27 @@ def test_the_gap_is_how_much_farther_the_second_word_is():
 
 def test_one_word_has_no_gap():
     assert codebooks.learn(np.ones((3, 2), np.float32), 1).gap is None
+
+
+@pytest.mark.parametrize("kernels", ["0", "numpy"])
+@pytest.mark.parametrize(
+    ("rows", "centres", "d", "count"), [(40, 900, 128, 5), (7, 3, 8, 3), (20, 400, 6, 1), (5, 50, 4, 20)]
+)
+def test_prepared_centres_find_the_same_as_distances(
+    rows: int, centres: int, d: int, count: int, kernels: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("RESIGHT_KERNELS", kernels)
+    rng = np.random.default_rng(rows)
+    asked, book = (rng.normal(size=(many, d)).astype(np.float32) for many in (rows, centres))
+    numbers, squares = Words(book).find_nearest(asked, count)
+    every = np.square(asked[:, None].astype(np.float64) - book).sum(axis=2)
+    np.testing.assert_array_equal(numbers, np.argsort(every, axis=1)[:, :count])
+    np.testing.assert_allclose(squares, np.sort(every, axis=1)[:, :count], rtol=1e-4, atol=1e-4)
+    assert Words(book).find_nearest(asked[:0], count)[0].shape == (0, count)
+
+
+def test_of_equal_centres_the_first_counts_and_a_row_of_zeros_has_a_nearest():
+    book = np.tile(np.float32([[1, 2, 3, 4]]), (600, 1))
+    numbers, squares = Words(book).find_nearest(np.float32([[1, 2, 3, 4], [0, 0, 0, 0]]), 2)
+    assert numbers.tolist() == [[0, 1], [0, 1]]
+    np.testing.assert_allclose(squares, [[0, 0], [30, 30]], atol=1e-4)

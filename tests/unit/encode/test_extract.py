@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pytest
 from support.builders import fill_picture, global_rows
 
-from resight.encode.extract import Encode, Encoded, encode_ahead, extract
+from resight.encode.extract import Encode, Encoded, SharedLimit, encode_ahead, extract
 from resight.types import Descriptors, Picture, Skipped
 
 
@@ -194,3 +194,20 @@ def test_leaving_early_ends_the_workers_and_drops_what_waits():
     encoded.close()
     assert list_workers() == []
     assert "3" not in started
+
+
+def test_runs_that_overlap_lift_their_limit_at_the_last_end() -> None:
+    threads = [8]
+    limit = SharedLimit()
+
+    def set_limit() -> Callable[[], None]:
+        before, threads[0] = threads[0], 1
+        return lambda: threads.__setitem__(0, before)
+
+    first, second = limit.hold(set_limit), limit.hold(set_limit)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert threads == [1]
+    second.__exit__(None, None, None)
+    assert threads == [8]

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -225,3 +226,25 @@ def test_modules_that_contain_themselves_are_refused(tmp_path: Path):
     program = b"c__torch__.net\nNet\n)\x81q\x01}(" + plain("self") + b"h\x01ub"
     with pytest.raises(InputError, match="contain one another"):
         torch_file.load_script(write_script(tmp_path / "a.pt", program))
+
+
+def test_modules_that_contain_themselves_twice_take_no_memory(tmp_path: Path):
+    program = b"c__torch__.net\nNet\n)\x81q\x01}(" + plain("a" * 50) + b"h\x01" + plain("b" * 50) + b"h\x01ub"
+    path = write_script(tmp_path / "a.pt", program)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="contain one another"):
+        torch_file.load_script(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20_000_000
+
+
+def test_a_storage_that_many_tensors_share_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = write_zip(tmp_path / "a.pth", table(**{f"t{n}": rebuild(0, (6,), (1,)) for n in range(20)}))
+    read: list[str] = []
+    original = zipfile.ZipFile.read
+    monkeypatch.setattr(
+        zipfile.ZipFile, "read", lambda self, name, *rest: read.append(str(name)) or original(self, name, *rest)
+    )
+    assert len(torch_file.load(path)) == 20
+    assert sum("data/0" in name for name in read) == 1

@@ -99,6 +99,14 @@ def test_a_data_set_gives_the_ids_that_a_ranking_may_hold() -> None:
 def test_evaluate_judges_a_run() -> None:
     assert resight.evaluate(RUN, TRUTH, metrics=["ap"]).figures["ap"].value == pytest.approx(AP)
     assert list(resight.evaluate(RUN, TRUTH).figures) == ["ap", "recall@1", "recall@10", "precision@10"]
+    rankings = [(query, list(ranked)) for query, ranked in RUN.items()]
+    assert resight.evaluate(rankings, TRUTH, metrics=["ap"]).figures["ap"].value == pytest.approx(AP)
+
+
+def test_options_that_a_run_has_no_use_for_are_refused() -> None:
+    evaluate: Any = resight.evaluate
+    with pytest.raises(InputError, match="by, strata cannot be given with a run"):
+        evaluate(RUN, TRUTH, by="label", strata=["size"])
 
 
 def test_what_is_a_run(tmp_path: Path) -> None:
@@ -120,6 +128,10 @@ def test_what_is_a_run(tmp_path: Path) -> None:
         (RUN, {"p": {"a": 0.5}}, "the grade of 'a'"),
         (RUN, {"p": {"a": "high"}}, "the grade of 'a'"),
         ({"p": ["a", "a"]}, TRUTH, "more than once"),
+        ({"p": {"a": float("nan"), "b": 1.0}}, TRUTH, "the score of 'a' for the query 'p'"),
+        ({"p": {"a": "high"}}, TRUTH, "the score of 'a'"),
+        ({"p": [("a", None)]}, TRUTH, "the score of 'a'"),
+        ([("p", None)], TRUTH, "this is no ranking of 'p'"),
     ],
 )
 def test_anything_else_is_refused_with_what_was_expected(run: Any, truth: Any, words: str) -> None:

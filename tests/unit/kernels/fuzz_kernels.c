@@ -415,6 +415,8 @@ static void fuzz_codes(void)
     free(starts), free(stops), free(named), free(codes), free(query), free(weights), free(gains), free(totals), free(expected);
 }
 
+#include "fuzz_points.h"
+
 int main(int count, char **arguments)
 {
     state = count > 1 ? strtoull(arguments[1], NULL, 10) * 2 + 1 : 1;
@@ -428,6 +430,9 @@ int main(int count, char **arguments)
         fuzz_layout();
         fuzz_postings();
         fuzz_codes();
+        fuzz_points();
+        fuzz_support();
+        fuzz_words();
     }
     uint8_t *bytes = make(1000, 1);
     for (size_t size = 0; size < 1000; size++)

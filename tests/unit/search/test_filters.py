@@ -1,5 +1,7 @@
 """Conditions on many images at once: the same as one by one."""
 
+import contextlib
+import time
 from dataclasses import replace
 
 import pytest
@@ -213,3 +215,28 @@ def test_diameter_stands_for_the_craters_diameter_unless_images_have_such_an_att
     ]
     assert [condition.holds(row) for row in rows] == [True, False, True, False]
     assert make_column(rows, "diameter").meet(condition).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("word", ["AND", "OR"])
+def test_a_word_without_a_condition_after_it_is_refused(word: str):
+    with pytest.raises(InputError, match=f"nothing after {word}"):
+        parse([f"year>1900 {word}"])
+    assert holds(f"place='Portland {word}'", {"place": f"Portland {word}"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" + " " * 200_000 + "c", "a=b" + " " * 200_000 + "c", "a=b" + " and x" * 40_000, "a=b OR " * 30_000],
+    ids=["name", "value", "small words", "conditions"],
+)
+def test_a_long_text_is_read_or_refused_at_once(text: str):
+    start = time.process_time()
+    with contextlib.suppress(InputError):
+        parse([text])
+    assert time.process_time() - start < 2  # a pattern that looks twice at every letter takes minutes
+
+
+def test_an_error_does_not_repeat_a_long_text():
+    with pytest.raises(InputError) as caught:
+        parse(["a IN (" + ",".join("x" * 5000)])
+    assert len(str(caught.value)) < 1000

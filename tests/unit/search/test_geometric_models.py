@@ -31,6 +31,22 @@ def add_wrong(rng: np.random.Generator, query: Points, image: Points, count: int
     return mixed[0][order].astype(np.float32), mixed[1][order].astype(np.float32)
 
 
+@pytest.mark.parametrize("shaped", [True, False])
+def test_with_and_without_the_compiled_kernels_the_same_model_is_found(shaped: bool, monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(4)
+    query = make_points(rng, 30)
+    ends = add_wrong(rng, query, move(query, 1.5, 170, (90, -20)), 120)
+    for points in ends:
+        points[:, 2:] = points[:, 2:] if shaped else np.nan
+    fits = []
+    for kernels in ("0", "numpy"):
+        monkeypatch.setenv("RESIGHT_KERNELS", kernels)
+        fits.append(fit_similarity(*ends, Extent(ends[1])))
+    one, other = fits
+    assert one is not None and other is not None and one.significance == pytest.approx(other.significance)
+    assert one.inliers.sum() >= 28 and (one.inliers == other.inliers).all()
+
+
 def test_eight_of_a_hundred_matches_give_the_similarity_that_moved_them():
     rng = np.random.default_rng(1)
     query = make_points(rng, 8)

@@ -11,7 +11,6 @@ from resight.encode import descriptors
 from resight.encode.descriptors import Descriptor
 from resight.errors import SpaceMismatch
 from resight.search.matchers import LocalFeatures
-from resight.search.rerankers.geometry import unit_rows
 from resight.types import Descriptors, Features, FloatArray, Recipe
 from resight.vectors import l2_normalise
 
@@ -67,7 +66,7 @@ def read_local(source: Rows, branch: int, ids: Sequence[str]) -> dict[str, Local
 def split_local(rows: Descriptors) -> Iterator[LocalFeatures]:
     assert rows.points is not None
     for name, part in split_images(rows):
-        yield LocalFeatures(name, unit_rows(rows.vectors[part]), rows.points[part])
+        yield LocalFeatures(name, rows.vectors[part], rows.points[part])
 
 
 def split_images(rows: Descriptors) -> Iterator[tuple[str, slice]]:

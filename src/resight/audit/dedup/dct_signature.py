@@ -29,7 +29,7 @@ def mirror_features(features: LocalFeatures, outline: Box) -> LocalFeatures:
     points = features.points.copy()
     points[:, 0] = outline[0] + outline[2] - 1 - points[:, 0]
     points[:, 3] = (180 - points[:, 3]) % 360
-    return LocalFeatures(features.id, features.vectors[:, ORDER], points)
+    return LocalFeatures(features.id, features.rows[:, ORDER], points)
 
 
 FREQUENCIES = 8

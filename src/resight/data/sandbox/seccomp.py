@@ -17,12 +17,8 @@ from typing import NamedTuple
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM  # what a filter returns
 UNKNOWN = 0x00050000 | errno.ENOSYS  # clone3 hides its flags behind a pointer: the C library then uses clone instead
 LOAD, IF_EQUAL, IF_SET, RETURN = 0x20, 0x15, 0x45, 0x06  # classic BPF instructions, on 32-bit words
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT, THIRD_ARGUMENT = (
-    0,
-    4,
-    16,
-    32,
-)  # offsets in the description of a call (low word, little endian)
+# Offsets in the description of a call (low word, little endian).
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 32
 EXECUTABLE = 0x4  # PROT_EXEC, in the third argument of mmap and mprotect
 THREAD = 0x10000  # CLONE_THREAD, in the first argument of clone
 SET_FILTER, ALL_THREADS = 1, 1  # arguments of the call `seccomp`

@@ -94,10 +94,15 @@ def find(repository: str, names: Sequence[str]) -> Path | None:
 def find_obstacle() -> str:
     """Why the hub cannot be reached; empty where it can. Tested once per process."""
     try:
-        get_session().head(constants.ENDPOINT, timeout=SECONDS)
+        reach(constants.ENDPOINT)
     except Exception as error:  # as above; also OfflineModeIsEnabled, where HF_HUB_OFFLINE is set
         return f"the hub cannot be reached: {_shorten(error)}"
     return ""
+
+
+def reach(address: str) -> None:
+    """Raises an error of any class if the server does not answer soon, or if HF_HUB_OFFLINE is set."""
+    get_session().head(address, timeout=SECONDS)
 
 
 def refuse(repository: str, why: str, fix: str) -> MissingWeights:

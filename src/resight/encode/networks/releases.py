@@ -5,6 +5,7 @@ how to get them.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,15 +57,16 @@ def fetch(model: str, file: str | None = None) -> Path:
     release = RELEASES.get(model)
     if release is None:
         raise refuse_absent(model, file)
-    if release.repository:
-        from resight.encode.networks import hub
+    from resight.encode.networks import hub
 
+    if release.repository:
         return hub.fetch(release.repository, [file or release.file])
     import torch
 
     path = find_checkpoints() / (file or release.file)
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        hub.reach(release.page + path.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(release.page + path.name, str(path), progress=False)
     except Exception as error:  # disk, proxy, server: each has other classes
         raise refuse_absent(model, file, str(error).partition("\n")[0] or type(error).__name__) from error
@@ -98,7 +100,7 @@ def refuse_absent(model: str, file: str | None = None, actual: str = "no such fi
 
 def check_file(file: str) -> None:
     """A bare name: it becomes a part of a URL and of a path."""
-    if not file or file != Path(file).name or not all(letter.isalnum() or letter in "._-" for letter in file):
+    if not re.fullmatch(r"[\w-][\w.-]*", file, re.ASCII):
         raise RecipeError(
             "the setting `release` is no name of a file",
             expected="a name without folders, such as ResNet18_512_cosplace.pth",

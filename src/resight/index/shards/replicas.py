@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,11 +18,19 @@ import ray
 from resight.errors import ClusterError, CollectionError, MissingExtra, ResightError, StorageError
 from resight.index.shards.hosts import Host, HostPool
 from resight.index.shards.placement import assign_replicas, list_nodes
-from resight.index.shards.shard_manifest import Manifest, locate_shard, verify_checksums
-from resight.index.shards.transfer import send
+from resight.index.shards.shard_manifest import (
+    REBUILD,
+    Manifest,
+    Shard,
+    check_sizes,
+    locate_file,
+    locate_shard,
+    verify_checksums,
+)
 
 Barred = tuple[float, ResightError]  # since when, and why
 Key = TypeVar("Key")
+PIECE = 16 << 20  # bytes of a file that a host receives per call
 BARRED_SECONDS = 60.0  # pause before `arrange` tries a node again that had no space or failed to open a shard
 
 
@@ -210,3 +218,29 @@ class Replicas:
 def _forget_old(barred: Mapping[Key, Barred]) -> dict[Key, Barred]:
     now = time.monotonic()
     return {key: (since, error) for key, (since, error) in barred.items() if now - since < BARRED_SECONDS}
+
+
+def send(shard: Shard, folder: Path, host: Host) -> ResightError | None:
+    """Send the files of a shard to a host that does not see their folder, piece by piece.
+
+    Returns the host's error, or None. Raises a CollectionError if the files in `folder` are incomplete.
+    """
+    check_sizes(folder, shard.files)
+    error: ResightError | None = host.call("prepare", shard)
+    for file in shard.files:
+        for piece in _read(locate_file(folder, file.name)):
+            error = error or host.call("receive", shard, file.name, piece)
+            if error is not None:
+                return error
+    return error or host.call("commit", shard, size=shard.size)
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    """The pieces of a file; an empty file gives one empty piece."""
+    try:
+        with path.open("rb") as opened:
+            yield opened.read(PIECE)
+            while piece := opened.read(PIECE):
+                yield piece
+    except OSError as error:
+        raise CollectionError(f"{path} cannot be read", actual=str(error), fix=REBUILD) from error

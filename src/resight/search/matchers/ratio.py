@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resight.kernels import dispatch, numpy_reference
 from resight.plugins import check_range
 from resight.search.matchers import LocalFeatures, Pairs
 
@@ -32,19 +33,9 @@ class Ratio:
     mutual: bool = True
 
     def match(self, query: LocalFeatures, image: LocalFeatures, mutual: bool = True) -> Pairs:
-        """One matrix product serves both tests."""
-        if len(query.vectors) < 2 or len(image.vectors) < 2:
+        mutual = self.mutual and mutual
+        if query.rows.dtype == image.rows.dtype == np.int8:
+            return dispatch.pair_points(query.rows, image.rows, self.ratio, mutual)
+        if len(query.rows) < 2 or len(image.rows) < 2:
             return np.zeros((0, 2), np.int64)
-        similarity = query.vectors @ image.vectors.T
-        rows = np.arange(len(similarity))
-        nearest = similarity.argmax(axis=1)
-        best = similarity[rows, nearest]
-        similarity[rows, nearest] = -np.inf
-        second = similarity.max(axis=1)
-        similarity[rows, nearest] = best
-        # ‖a - b‖² = 2 - 2⟨a, b⟩ for unit rows, so that the ratio of distances needs no distance.
-        kept = np.flatnonzero((1 - best) < self.ratio**2 * (1 - second))
-        if self.mutual and mutual:  # for the columns that are left: a pass down every column would cost as much
-            kept = kept[similarity[:, nearest[kept]].argmax(axis=0) == kept]
-        kept = kept[np.argsort(-best[kept], kind="stable")]
-        return np.stack([kept, nearest[kept]], axis=1)
+        return numpy_reference.pair_points(query.vectors, image.vectors, self.ratio, mutual)

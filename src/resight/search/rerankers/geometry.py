@@ -25,8 +25,7 @@ from resight.search.gallery import Gallery
 from resight.search.matchers import LocalFeatures
 from resight.search.matchers.ratio import Ratio
 from resight.search.verification import Model, Settings, verify
-from resight.types import Box, Choice, Descriptors, FloatArray, Match, Query, Ranking
-from resight.vectors import l2_normalise
+from resight.types import Box, Choice, Descriptors, Match, Query, Ranking
 
 Within = Literal["image", "region", "both"]
 AROUND = 0.5  # of the sides of a region, on each side
@@ -126,7 +125,7 @@ def _significance(ranking: Ranking, name: str) -> float:
 
 def _keep_inside(image: LocalFeatures, box: Box) -> LocalFeatures:
     inside = contains(box, image.points[:, :2])
-    return replace(image, vectors=image.vectors[inside], points=image.points[inside])
+    return replace(image, rows=image.rows[inside], points=image.points[inside])
 
 
 def _find_local_branch(query: Query, wanted: int | None) -> int:
@@ -149,9 +148,4 @@ def _split(rows: Descriptors) -> Iterator[LocalFeatures]:
     limits = np.searchsorted(rows.owners, np.arange(len(rows.ids) + 1))
     for image, name in enumerate(rows.ids):
         part = slice(limits[image], limits[image + 1])
-        yield LocalFeatures(name, unit_rows(rows.vectors[part]), rows.points[part])
-
-
-def unit_rows(vectors: np.ndarray) -> FloatArray:
-    """Rows of any dtype → float32 of unit length: only the direction of stored local features counts."""
-    return l2_normalise(vectors.astype(np.float32), floor=1e-6)
+        yield LocalFeatures(name, rows.vectors[part], rows.points[part])

@@ -9,7 +9,6 @@ from support.builders import detect, draw_texture, global_rows, local_rows, tilt
 from resight.errors import RecipeError
 from resight.search import rerankers
 from resight.search.matchers import LocalFeatures
-from resight.search.rerankers.geometry import unit_rows
 from resight.types import Descriptors, Query, Ranking
 
 PIXELS = draw_texture(np.random.default_rng(0))
@@ -87,7 +86,7 @@ def test_without_key_points_it_says_what_to_add(images: list[LocalFeatures]):
 
 
 def test_rows_of_any_type_become_unit_rows():
-    rows = unit_rows(np.array([[3, 4], [0, 0], [-5, 0]], np.int8))
+    rows = LocalFeatures("a", np.array([[3, 4], [0, 0], [-5, 0]], np.int8), np.zeros((3, 4), np.float32)).vectors
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0], [-1, 0]], rtol=1e-6)
     assert rows.dtype == np.float32
 
@@ -132,7 +131,7 @@ def test_of_two_kinds_of_key_points_an_image_keeps_the_more_significant_match(im
 
 
 def halve(image: LocalFeatures) -> LocalFeatures:
-    return replace(image, vectors=image.vectors[::2], points=image.points[::2])
+    return replace(image, rows=image.vectors[::2], points=image.points[::2])
 
 
 def forget_shapes(image: LocalFeatures) -> LocalFeatures:

@@ -132,7 +132,9 @@ function valueControl(root, attribute) {
 
 // A value that holds a word of the syntax of conditions stands in quotes.
 function quote(value) {
-  return /\s(and|or)[\s(]|^["']/i.test(value) && !value.includes('"') ? `"${value}"` : value;
+  if (!/\s(and|or)([\s(]|$)|^["']/i.test(value)) return value;
+  const mark = ['"', "'"].find((one) => !value.includes(one));
+  return mark ? `${mark}${value}${mark}` : value;
 }
 
 function formatCondition(condition) {

@@ -10,6 +10,6 @@
     delg                  landmarks         Cao et al., ECCV 2020
     superglobal           landmarks         Shao et al., ICCV 2023
 
-One head per file. `../releases.py` says where each network's weights are, `place_layouts.py` reads them; design and
-sizes come from the file. None of these networks is trained here.
+`place_heads.py` has a class per head, `../releases.py` says where each network's weights are, `place_layouts.py` reads
+them; design and sizes come from the file. None of these networks is trained here.
 """

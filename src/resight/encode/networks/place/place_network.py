@@ -9,12 +9,15 @@ from typing import Any
 import torch
 
 from resight.encode.networks.landmark.landmark_network import MapNetwork
-from resight.encode.networks.place.bag_of_queries import BoqHead
-from resight.encode.networks.place.delg import DelgHead
-from resight.encode.networks.place.mixvpr import MixVprHead
 from resight.encode.networks.place.place_design import Design, Name
-from resight.encode.networks.place.pooled_heads import PooledHead, SuperGlobalHead
-from resight.encode.networks.place.salad import SaladHead
+from resight.encode.networks.place.place_heads import (
+    BoqHead,
+    DelgHead,
+    MixVprHead,
+    PooledHead,
+    SaladHead,
+    SuperGlobalHead,
+)
 from resight.encode.networks.place.trunks import make_trunk
 from resight.encode.networks.torch_backbone import SEED
 

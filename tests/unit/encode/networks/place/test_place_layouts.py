@@ -138,7 +138,16 @@ def test_weights_are_found_where_torch_hub_puts_them(tmp_path, monkeypatch):
     assert place.load(config).design.dimensions == 256
 
 
-@pytest.mark.parametrize("name", ["../x.pth", "a/b.pth", "", "x y"])
+def test_offline_mode_forbids_downloads(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", lambda *_, **__: pytest.fail("it asked for the file"))
+    with pytest.raises(MissingWeights, match="not on this machine") as refused:
+        place.load(place.Config(model="cosplace"))
+    assert "HF_HUB_OFFLINE" in refused.value.actual
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["../x.pth", "a/b.pth", "", "x y", ".."])
 def test_a_release_is_a_bare_name(name):
     with pytest.raises(RecipeError, match="no name of a file"):
         place.Config(model="cosplace", release=name)
