@@ -9,8 +9,7 @@ model.
 A recipe may have it several times, for several kinds of key points (`branch`, `prefix`): SIFT stands any turn, learnt
 key points stand other light and viewpoints. An image keeps its most significant match, and only that counts in its
 score. `joined` makes its significance the only signal of the later one: two kinds of key points see the same things, so
-that the sum of both would count twice. Learnt ones mistake products of one shape for each other, with hundreds of
-matches: beyond ENOUGH theirs count no more.
+that the sum of both would count twice, and learnt ones alone mistake products of one shape for each other.
 """
 
 from collections.abc import Iterator
@@ -31,7 +30,6 @@ from resight.types import Box, Choice, Descriptors, Match, Query, Ranking
 
 Within = Literal["image", "region", "both"]
 AROUND = 0.5  # of the sides of a region, on each side
-ENOUGH = 30.0  # significance of learnt key points beyond which, joined with others, more says no more
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,7 @@ def _reorder(
     kept = {**ranking.matches, **kept}
     if len(names) == 1:
         for name in {*looked_at, *kept}:
-            later = kept[name].significance if name in kept else 0.0
-            signals[name][names[0]] = max(_significance(ranking, name), min(later, ENOUGH))
+            signals[name][names[0]] = kept[name].significance if name in kept else 0.0
     else:
         for name in looked_at:
             match = matches.get(name)
