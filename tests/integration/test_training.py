@@ -154,7 +154,7 @@ def test_the_folder_of_the_result_has_a_name_wherever_the_photos_are(tmp_path: P
             "--audit and --processes cannot be given with --folder",
         ),
         (("sift", "--data", "d", "--out", "x", "--pairs", "p"), "--pairs cannot be given with a recipe"),
-        (("sift", "--encoder", "sift", "--minutes", "2"), "--encoder and --minutes cannot be given with a recipe"),
+        (("sift", "--encoder", "sift", "--minutes", "2"), "--preset and --minutes cannot be given with a recipe"),
     ],
 )
 def test_options_of_the_other_way_to_train_are_refused(words: tuple[str, ...], problem: str):

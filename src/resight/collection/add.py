@@ -144,7 +144,7 @@ class Tally:
         updated = sum(self._known.add_written(image) for image in images)
         self._updated += updated
         self._added += len(images) - updated
-        self._encoded -= len(images)
+        self._encoded = max(self._encoded - len(images), 0)  # a cluster reports rows only when they are stored
         self._report_progress()
 
     def count_unchanged(self) -> None:

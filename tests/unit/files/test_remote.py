@@ -108,7 +108,7 @@ def test_a_folder_that_is_not_there_is_named_by_its_address() -> None:
 
 def test_a_missing_driver_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(MissingExtra, match=r"resight\[remote\]"):
+    with pytest.raises(MissingExtra, match=r"\[remote\]"):
         remote.stat(Path("s3://bucket/a.jpg"))
 
 

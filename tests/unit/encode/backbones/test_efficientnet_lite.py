@@ -150,7 +150,7 @@ def test_settings_that_the_network_does_not_have_are_refused(settings: dict):
 
 def test_missing_weights_name_the_extra(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtra, match=r"resight\[cnn\]"):
+    with pytest.raises(MissingExtra, match=r"\[cnn\]"):
         backbones.build("efficientnet_lite")
 
 

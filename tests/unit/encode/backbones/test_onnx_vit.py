@@ -278,7 +278,7 @@ def test_the_fingerprint_follows_the_settings_and_the_file(tmp_path: Path):
 
 def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtra, match=r"resight\[vit\]"):
+    with pytest.raises(MissingExtra, match=r"\[vit\]"):
         backbones.build("onnx_vit")
 
 
