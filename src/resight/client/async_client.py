@@ -1,9 +1,9 @@
 """`resight.AsyncClient`: `Client` for asyncio."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from resight.client import bulk_add, json_values, operations
 from resight.client.async_session import AsyncSession
@@ -13,11 +13,12 @@ from resight.client.service_values import Job
 from resight.client.transport import EventParser, import_httpx
 from resight.collection.add import AddReport
 from resight.collection.hits import Hits, list_alone
-from resight.data.image_inputs import is_batch
+from resight.data.image_inputs import ImageInput, is_batch
 from resight.errors import ResightError, ServiceBusy
 from resight.progress import Progress, follow
 from resight.search.filters import Near
-from resight.types import Box, Evidence, Hit
+from resight.search.request import StoredImage
+from resight.types import Box, Evidence, Hit, Query
 
 Errors = Literal["raise", "return"]
 
@@ -48,6 +49,30 @@ class AsyncClient(AsyncSession):
         ('1 of 3 answers is very likely the same', True)
     """
 
+    @overload
+    async def search(
+        self,
+        image: list[Any] | tuple[Any, ...] | Iterator[Any],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+        errors: Errors = "raise",
+        progress: Progress | bool = True,
+    ) -> list[Hits]: ...
+
+    @overload
+    async def search(
+        self,
+        image: ImageInput | StoredImage | Query,
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+    ) -> Hits: ...
+
     async def search(
         self,
         image: Any,
@@ -66,6 +91,30 @@ class AsyncClient(AsyncSession):
         """
         found = await self.ask(image, k, box=box, where=where, near=near, errors=errors, progress=progress)
         return Hits(found.hits) if isinstance(found, ServiceAnswer) else [list_alone(one) for one in found]
+
+    @overload
+    async def ask(
+        self,
+        image: list[Any] | tuple[Any, ...] | Iterator[Any],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+        errors: Errors = "raise",
+        progress: Progress | bool = True,
+    ) -> list[ServiceAnswer]: ...
+
+    @overload
+    async def ask(
+        self,
+        image: ImageInput | StoredImage | Query,
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+    ) -> ServiceAnswer: ...
 
     async def ask(
         self,

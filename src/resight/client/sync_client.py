@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from resight.client import bulk_add, json_values, operations
 from resight.client.json_values import SearchForm, ServiceAnswer
@@ -17,11 +17,12 @@ from resight.client.transport import EventParser, import_httpx
 from resight.collection.add import AddReport
 from resight.collection.hits import Hits, list_alone
 from resight.data import image_files
-from resight.data.image_inputs import is_batch
+from resight.data.image_inputs import ImageInput, is_batch
 from resight.errors import ResightError, ServiceBusy
 from resight.progress import Progress, follow
 from resight.search.filters import Near
-from resight.types import Box, Evidence, Hit, Picture
+from resight.search.request import StoredImage
+from resight.types import Box, Evidence, Hit, Picture, Query
 
 Errors = Literal["raise", "return"]
 
@@ -62,6 +63,43 @@ class Client(Session):
         1
         >>> photos.close()
     """
+
+    @overload
+    def search(
+        self,
+        image: list[Any] | tuple[Any, ...],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+        errors: Errors = "raise",
+        progress: Progress | bool = True,
+    ) -> list[Hits]: ...
+
+    @overload
+    def search(
+        self,
+        image: Iterator[Any],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+        errors: Errors = "raise",
+        progress: Progress | bool = True,
+    ) -> Iterator[Hits]: ...
+
+    @overload
+    def search(
+        self,
+        image: ImageInput | StoredImage | Query,
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+    ) -> Hits: ...
 
     def search(
         self,
@@ -108,6 +146,43 @@ class Client(Session):
         if isinstance(found, ServiceAnswer):
             return Hits(found.hits)
         return [list_alone(one) for one in found] if isinstance(found, list) else map(list_alone, found)
+
+    @overload
+    def ask(
+        self,
+        image: list[Any] | tuple[Any, ...],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+        errors: Errors = "raise",
+        progress: Progress | bool = True,
+    ) -> list[ServiceAnswer]: ...
+
+    @overload
+    def ask(
+        self,
+        image: Iterator[Any],
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+        errors: Errors = "raise",
+        progress: Progress | bool = True,
+    ) -> Iterator[ServiceAnswer]: ...
+
+    @overload
+    def ask(
+        self,
+        image: ImageInput | StoredImage | Query,
+        k: int = 10,
+        *,
+        box: Box | None = None,
+        where: Sequence[str] = (),
+        near: Near | None = None,
+    ) -> ServiceAnswer: ...
 
     def ask(
         self,

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +207,31 @@ def test_without_httpx_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(transport.importlib, "import_module", fail)
     with pytest.raises(MissingExtra, match=r"resight\[client\]"):
         make(URL)
+
+
+def test_connections_are_reused() -> None:
+    opened: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            opened.append("")
+            super().setup()
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"[]")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with resight.Client(f"http://127.0.0.1:{server.server_port}") as client:
+            assert [client.jobs() for _ in range(5)] == [()] * 5
+            assert client.use("other").jobs() == ()
+        server.shutdown()
+    assert len(opened) == 1
