@@ -1,12 +1,13 @@
 """Fits the calibrations that come with the package, on pairs whose truth is known.
 
 Two sources with equal weight per query (preset_parts/signals.py): new views of the photographs of two Python packages,
-flat things and places at another hour; and, with RESIGHT_DATA, up to 60 queries of each shared set, of its tuning half
-alone (preset_parts/halves.py). `benchmarks/presets.py` measures on the test halves.
+flat things and places at another hour; and, with RESIGHT_DATA, up to 60 queries of each shared
+set, of its tuning half alone (preset_parts/halves.py). `benchmarks/presets.py` measures on the test halves.
 
-    python benchmarks/fit_calibration.py FOLDER    writes src/resight/search/calibration.json
+    python benchmarks/fit_calibration.py FOLDER [PRESET…]    writes src/resight/search/calibration.json
 
-FOLDER keeps collections and signals, so that a run goes on where it stopped.
+FOLDER keeps collections and signals, so that a run goes on where it stopped. Calibrations for other signals stay as
+they are: those of other presets, and of collections that an earlier version made.
 """
 
 import sys
@@ -22,21 +23,31 @@ from resight.collection import open_collection
 from resight.search import calibration
 
 QUERIES = 60  # of each shared set
-PRESETS = (("sift_tokens", ("aggregated",)), ("sift", ()), ("sift_vlad", ()), ("tokens", ()))  # and learnt scores
+LEARNT = ("aggregated",)
+PRESETS = (
+    ("sift_tokens", LEARNT),
+    ("products", LEARNT),
+    ("sift", ()),
+    ("sift_vlad", ()),
+    ("tokens", ()),
+)  # and learnt scores
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, wanted_presets = Path(sys.argv[1]), sys.argv[2:]
     fitted = []
     for preset, learnt in PRESETS:
+        if wanted_presets and preset not in wanted_presets:
+            continue
         samples = collect(preset, folder)
         spaces = {score: space for score, space in name_spaces(preset, folder).items() if score in learnt}
         for wanted in choose_signals(preset, samples):
             part = [({key: signals.get(key, 0.0) for key in wanted}, same) for signals, same in samples]
             fitted.append(replace(calibration.fit(part), spaces=spaces))
             report(preset, fitted[-1], part)
-    others = [entry for entry in calibration.load(calibration.SHIPPED) if "cells_standout" in entry.weights]
-    calibration.save([*fitted, *others], calibration.SHIPPED)  # the others are craters.py's
+    new = [entry.weights.keys() for entry in fitted]
+    others = [entry for entry in calibration.load(calibration.SHIPPED) if entry.weights.keys() not in new]
+    calibration.save([*fitted, *others], calibration.SHIPPED)
 
 
 def collect(preset: str, folder: Path) -> Samples:
@@ -52,7 +63,7 @@ def choose_signals(preset: str, samples: Samples) -> list[list[str]]:
         return [["standout"]]
     everything = sorted({key for signals, _ in samples for key in signals})
     without_layout = [key for key in everything if not key.startswith("layout")]
-    alone = [key for key in without_layout if key not in ("inliers", "significance")]
+    alone = [key for key in without_layout if not key.endswith(("inliers", "significance"))]
     return [everything, alone] if without_layout == everything else [everything, without_layout, alone]
 
 

@@ -26,7 +26,7 @@ from resight.search.sequences import Config, match_sequences
 from resight.search.tracking import track
 from resight.types import Dataset, ImageRef, PositionEstimate, Ranking
 
-PRESETS = ("tokens", "sift_tokens")
+PRESETS = ("tokens", "products", "sift_tokens")
 WINDOWS = (1, 5, 10, 20)
 SPEEDS = {"0.8 to 1.25": Config(), "1, as it is": Config(slowest=1, fastest=1, speeds=1)}
 

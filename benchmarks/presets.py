@@ -23,7 +23,7 @@ from resight.evaluate.statistics.reliability import auc, expected_calibration_er
 from resight.search.pipeline import search
 from resight.search.request import SearchRequest
 
-PRESETS = ("sift_tokens", "sift", "tokens")
+PRESETS = ("sift_tokens", "products", "sift", "tokens")
 DRAWS = 2000
 
 

@@ -21,7 +21,7 @@ from resight.evaluate.evaluation import Evaluation
 from resight.evaluate.statistics.reliability import auc, expected_calibration_error
 from resight.types import ImageRef
 
-PRESETS = ("sift", "sift_vlad", "tokens", "sift_tokens")
+PRESETS = ("sift", "sift_vlad", "tokens", "products", "sift_tokens")
 DATA = {  # recipe that says data and metrics → folder
     "museum_photo_to_painting": "museum",
     "museum_painting_to_photos": "museum",

@@ -26,6 +26,7 @@ Each error has up to four parts: the problem, what resight expected, what it got
 import difflib
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 
 COMPARED = 10_000  # known names that an unknown one is compared with
 
@@ -163,6 +164,14 @@ class AccessDenied(ServiceError):
 
 class ServiceBusy(ServiceError):
     """The service refused for now, also when it was asked again."""
+
+
+def install_extra(extra: str) -> str:
+    """The command that installs an extra: of the installed package, or of the checkout that this file lies in."""
+    checkout = Path(__file__).resolve().parents[2]
+    if (checkout / "pyproject.toml").is_file() and (checkout / "src" / "resight").is_dir():
+        return f"pip install -e '{checkout}[{extra}]'"
+    return f"pip install 'resight[{extra}]'"
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:

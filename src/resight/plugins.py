@@ -29,7 +29,7 @@ from pathlib import Path
 from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar, Union, cast
 
-from resight.errors import MissingExtra, RecipeError, did_you_mean
+from resight.errors import MissingExtra, RecipeError, did_you_mean, install_extra
 from resight.types import Branch, Choice, Recipe
 
 if TYPE_CHECKING:
@@ -60,6 +60,17 @@ GROUPS = {  # package → entry points that add to it
     "resight.search.rerankers": "resight.rerankers",
     "resight.evaluate.metrics": "resight.metrics",
     "resight.data.sets": "resight.datasets",
+}
+
+
+EXTRAS = {  # → the packages that it brings
+    "torch": ("torch", "torchvision", "timm", "transformers", "safetensors", "huggingface_hub"),
+    "places": ("mahotas",),
+    "ray": ("ray",),
+    "qdrant": ("qdrant_client", "qdrant_edge"),
+    "remote": ("fsspec", "s3fs"),
+    "jxl": ("imagecodecs",),
+    "geo": ("rasterio",),
 }
 
 
@@ -118,10 +129,15 @@ def _import(name: str, load: Callable[[], ModuleType], where: str) -> ModuleType
             f"{name!r} needs the Python package {error.name!r}, which is not installed",
             expected=f"{error.name!r} to be importable",
             actual=str(error),
-            fix=f"install the extra that brings it ({where}), e.g. pip install 'resight[all]'"
+            fix=f"{install_extra(_find_extra(error.name or ''))}; see {where}"
             if where.endswith(".md")
             else f"install what {where} needs, e.g. pip install {error.name}",
         ) from error
+
+
+def _find_extra(module: str) -> str:
+    """The extra that brings a module; all of them if none is known to."""
+    return next((extra for extra, brings in EXTRAS.items() if module.partition(".")[0] in brings), "all")
 
 
 def _import_installed(name: str, entry: "metadata.EntryPoint") -> ModuleType:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from resight import kernels
-from resight.errors import ClusterError, InputError, MissingExtra
+from resight.errors import ClusterError, InputError, MissingExtra, install_extra
 
 ENGINES = "local, ray, ray://HOST:PORT, ray://auto, qdrant://HOST:PORT/NAME or qdrant:FOLDER"
 AUTO = "auto"
@@ -151,7 +151,7 @@ def import_ray() -> Any:
             "the engine 'ray' needs the Python package 'ray', which is not installed",
             expected="'ray' to be importable",
             actual=str(error),
-            fix="pip install 'resight[ray]'",
+            fix=install_extra("ray"),
         ) from error
 
 

@@ -376,7 +376,7 @@ class Recipe:
     Examples:
         >>> import resight
         >>> [branch.descriptor.name for branch in resight.load_recipe("sift_tokens").branches]
-        ['asmk', 'aggregated', 'local', 'tokens']
+        ['asmk', 'aggregated', 'local', 'tokens', 'local']
     """
 
     name: str

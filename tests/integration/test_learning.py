@@ -60,6 +60,23 @@ def test_pairs_of_ones_own_calibrate_the_probability(labelled: Path, tmp_path: P
     assert state_of(collection) == before
 
 
+def test_votes_as_they_are_exported_calibrate_the_probability(labelled: Path, tmp_path: Path) -> None:
+    collection = Path(shutil.copytree(labelled / "c.resight", tmp_path / "c.resight"))
+    rows = []
+    for a in range(6):
+        for b in range(6):
+            verdict = "same" if a == b else "different"
+            rows += [f"{a}_view.jpg,{b}_whole.jpg,ada,{verdict}", f"{a}_view.jpg,{b}_whole.jpg,bob,unsure"]
+    rows += ["0_view.jpg,1_view.jpg,ada,same", "0_view.jpg,1_view.jpg,bob,different"]  # a tie decides nothing
+    file = tmp_path / "votes.csv"
+    file.write_text("\n".join(["a,b,reviewer,verdict", *rows]))
+    fitted = run("calibrate", collection, "--pairs", file, "--json").answer
+    assert (fitted["pairs"], fitted["same"]) == (36, 6)
+    file.write_text("a,b,reviewer,verdict\n0_view.jpg,1_view.jpg,ada,unsure\n")
+    ran = run("calibrate", collection, "--pairs", file)
+    assert ran.code == 2 and "decides no pair" in ran.err
+
+
 def test_words_are_learnt_from_the_images_that_are_indexed(scenes: Path, view: Path, tmp_path: Path) -> None:
     recipe, collection = tmp_path / "bow.toml", tmp_path / "bow.resight"
     recipe.write_text(

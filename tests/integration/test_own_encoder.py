@@ -232,6 +232,15 @@ def test_tokens_of_the_encoder_of_a_collection_serve_it_too(scenes: Path, tmp_pa
         assert answer.hits[0].id == path.name and answer.hits[0].box is not None
 
 
+def test_stored_vectors_are_evaluated_and_matched_by_their_ids(works: resight.Collection) -> None:
+    vectors = np.array([[1, 0, 0, 0.1], [0, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0.1]])
+    works.add_vectors(["b1", "b2", "a1", "a2"], vectors)
+    truth = {"a1": ["b1"], "a2": ["b2"]}
+    assert resight.evaluate(works, truth, metrics=["recall@1"]).rows[0].summary.figures["recall@1"].mean == 1
+    # So few images have no probability of their own, and all scores are equal: the order of the search decides.
+    assert [one.b for one in resight.match(works, works, least=0)] == ["b1", "b2", "a1", "a2"]
+
+
 def test_all_images_have_boxes_or_none_has(works: resight.Collection, tmp_path: Path) -> None:
     tokens = resight.open(tmp_path / "t", encoder=resight.own_vectors("colpali", dimensions=4, tokens=True))
     tokens.add_vectors(["a"], [np.eye(4)], boxes=[np.tile([0, 0, 9, 9], (4, 1))])

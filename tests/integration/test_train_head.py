@@ -6,6 +6,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from support.running import run
 
 from resight import recipe as recipes
 from resight.collection import open_collection
@@ -123,3 +124,10 @@ def test_more_rows_than_memory_should_hold_are_refused(tmp_path: Path, monkeypat
     with pytest.raises(InputError, match="take too much memory for training"):
         train(make_photos(tmp_path / "photos", 2, lights=2), tmp_path / "out")
     assert not (tmp_path / "out" / "recipe.toml").exists()
+
+
+def test_without_a_gain_the_command_names_nothing_to_use(tmp_path: Path) -> None:
+    photos = make_photos(tmp_path / "photos", 8, lights=2)
+    ran = run("train", "--folder", photos, "--preset", "sift_vlad", "--out", tmp_path / "out", "--minutes", 0.01)
+    assert ran.code == 0
+    assert "the original encoder is kept" in ran.out and "use it with" not in ran.out

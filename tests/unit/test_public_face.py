@@ -3,6 +3,7 @@
 import importlib
 import importlib.metadata
 import json
+import os
 import subprocess
 import sys
 
@@ -77,3 +78,17 @@ def test_importing_the_package_imports_nothing_heavy():
     imported = {name.partition(".")[0] for name in json.loads(finished.stdout)}
     assert "resight" in imported
     assert imported & HEAVY == set()
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell the processor time of a process")
+@pytest.mark.parametrize(("words", "limit"), [(["-c", "import resight"], 0.1), (["-m", "resight", "--help"], 0.5)])
+def test_starting_costs_little_processor_time(words: list[str], limit: float):
+    def measure(*arguments: str) -> float:
+        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return used.ru_utime + used.ru_stime
+
+    bare = min(measure("-c", "pass") for _ in range(3))
+    assert min(measure(*words) for _ in range(3)) - bare <= limit  # the best of three, on a machine with other work

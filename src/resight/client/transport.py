@@ -21,6 +21,7 @@ from resight.errors import (
     ServiceBusy,
     ServiceError,
     StorageError,
+    install_extra,
 )
 
 if TYPE_CHECKING:
@@ -202,5 +203,5 @@ def import_httpx() -> Any:
             "a client needs httpx",
             expected="the extra client",
             actual="httpx is not installed",
-            fix='pip install "resight[client]", or pip install httpx',
+            fix=f"{install_extra('client')}, or pip install httpx",
         ) from error

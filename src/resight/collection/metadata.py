@@ -79,11 +79,12 @@ def read(folder: Path) -> Metadata:
     try:
         table = _read_table(folder)
         version = _require(table, "format", int)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
+        found = "a file" if folder.is_file() else f"a folder without {FILE}" if folder.exists() else "no such folder"
         raise CollectionError(
             f"there is no collection at {to_url(folder)}",
             expected=f"a folder that holds {FILE}",
-            actual=f"a folder without {FILE}" if folder.exists() else "no such folder",
+            actual=found,
             fix="check the path, or make one with `resight index PHOTOS --into COLLECTION`",
         ) from error
     except OSError as error:
@@ -110,10 +111,10 @@ def _read_table(folder: Path) -> dict[str, Any]:
     """The table of `collection.json`, or of its copy if the first is damaged or missing."""
     try:
         return read_table(folder, FILE)
-    except (CollectionError, FileNotFoundError) as error:
+    except (CollectionError, FileNotFoundError, NotADirectoryError) as error:
         try:
             table = read_table(folder, COPY)
-        except (CollectionError, FileNotFoundError):
+        except (CollectionError, FileNotFoundError, NotADirectoryError):
             raise error from None
         log.warning("%s is damaged or missing; its copy serves. `resight repair` mends it.", folder / FILE)
         return table

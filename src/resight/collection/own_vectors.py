@@ -74,7 +74,8 @@ class RowChecker:
 
     def read(self, given: Any, id: str) -> FloatArray:
         try:
-            return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given, np.float32)
+            # Of torch; numpy has no bfloat16.
+            return np.asarray(given.detach().cpu().float() if hasattr(given, "detach") else given, np.float32)
         except (TypeError, ValueError) as error:
             raise self._refuse(id, f"{type(given).__name__}: {error}") from error
 

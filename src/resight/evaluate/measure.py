@@ -19,6 +19,7 @@ from pathlib import Path
 from resight.collection import Collection
 from resight.collection.add import Progress
 from resight.collection.fit.fit_codebook import open_learning
+from resight.collection.own_vectors import NO_FILE
 from resight.collection.view import View
 from resight.data import sets
 from resight.encode.extract import gather
@@ -39,6 +40,7 @@ from resight.evaluate.results import (
 from resight.evaluate.strata import break_down, check_split
 from resight.search.locate_boxes import BY_TOKENS
 from resight.search.pipeline import Pipeline, search
+from resight.search.request import SearchRequest, StoredImage
 from resight.types import Box, Dataset, Descriptors, FloatArray, ImageRef, Judgement, Query, Ranking, Recipe
 
 RecordRanking = Callable[[Recipe, str, Sequence[str], FloatArray], None]
@@ -242,7 +244,10 @@ def _encode_queries(collection: Collection, refs: Sequence[ImageRef]) -> Iterato
 
     def encode(ref: ImageRef) -> tuple[ImageRef, Query, float]:
         started = time.perf_counter()
-        query = collection.encode_query(ref)
+        if ref.path.name == NO_FILE:  # stored by its vectors alone
+            query = collection.view().encode_query(SearchRequest(StoredImage(ref.id)))
+        else:
+            query = collection.encode_query(ref)
         return ref, query, time.perf_counter() - started
 
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="query") as pool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from resight.errors import InputError, MissingExtra
+from resight.errors import InputError, MissingExtra, install_extra
 from resight.evaluate.table import Chart
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _open_figure(panels: int, height: float, shared: bool = True) -> tuple["Figu
             "plots need matplotlib",
             expected="the extra plots",
             actual="matplotlib is not installed",
-            fix='pip install "resight[plots]", or pip install matplotlib',
+            fix=f"{install_extra('plots')}, or pip install matplotlib",
         ) from error
     figure, axes = pyplot.subplots(
         1, panels, figsize=(PANEL[0] * panels + 0.8, height), sharey=shared, squeeze=False, layout="constrained"

@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from resight.errors import InputError, MissingExtra
+from resight.errors import InputError, MissingExtra, install_extra
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]")  # two letters at least: C:/ is a disk
 SECOND = 10**9
@@ -172,7 +172,7 @@ def _find_driver(url: str) -> Any:
             f"{url} needs a driver that is not installed",
             expected=f"fsspec and its driver for {scheme}://",
             actual=str(error),
-            fix="pip install 'resight[remote]' brings those for s3; for others install what the line above names",
+            fix=f"{install_extra('remote')} brings those for s3; for others install what the line above names",
         ) from error
     except ValueError as error:
         raise InputError(

@@ -5,12 +5,20 @@
 #define RESIGHT_AVX2_H
 
 #if defined(__clang__)
+#if defined(RESIGHT_VNNI) /* defined before by a file that needs more: see byte_lanes_vnni.h */
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,popcnt,avx512f,avx512bw,avx512vl,avx512vnni"))), apply_to = function)
+#else
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,popcnt"))), apply_to = function)
+#endif
 #include <immintrin.h>
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define INLINE static inline __attribute__((always_inline))
 #elif defined(__GNUC__)
+#if defined(RESIGHT_VNNI)
+#pragma GCC target("avx2,fma,f16c,popcnt,avx512f,avx512bw,avx512vl,avx512vnni")
+#else
 #pragma GCC target("avx2,fma,f16c,popcnt")
+#endif
 #include <immintrin.h>
 #define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))

@@ -1,11 +1,7 @@
 /* 16 lanes of byte_blocks.h with AVX-512 VNNI. One instruction multiplies four bytes without sign by four with, and adds
  * them up in 32 bits. The query's bytes have 128 added, which each row's start takes away again. Sums are those of
  * byte_lanes_avx2.h, bit for bit. */
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))), apply_to = function)
-#elif defined(__GNUC__)
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512vnni")
-#endif
+#define RESIGHT_VNNI
 #include "avx2.h"
 
 #define ROWS 12

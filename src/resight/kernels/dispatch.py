@@ -141,7 +141,7 @@ def maxsim_int8(
         def call(begin: int, end: int) -> None:
             module.maxsim_int8(
                 values, start16, start32, lane_steps, weights, d, tokens, steps, shifts, offsets, rows, begin, end, out,
-                kernel == "wide",
+                2 if has_vnni() else kernel == "wide",
             )  # fmt: skip
 
     run_split(call, len(out), count_work(offsets, rows, count * d) // 4, threads)

@@ -52,9 +52,11 @@ typedef struct {
 void maxsim_fp32(const FloatQuery *query, const float *tokens, size_t d, const Images *images, float *out);
 int maxsim_fp16(const FloatQuery *query, const uint16_t *tokens, size_t d, const Images *images, float *out);
 
-/* maxsim_int8 adds in 16 bits: the caller ensures that no lane overflows. maxsim_int8_wide adds in 32. */
+/* maxsim_int8 adds in 16 bits: the caller ensures that no lane overflows. maxsim_int8_wide adds in 32, as does
+ * maxsim_int8_vnni, which needs AVX-512 VNNI and gives the same scores. */
 void maxsim_int8(const ByteQuery *query, const ByteTokens *tokens, size_t d, const Images *images, float *out);
 void maxsim_int8_wide(const ByteQuery *query, const ByteTokens *tokens, size_t d, const Images *images, float *out);
+void maxsim_int8_vnni(const ByteQuery *query, const ByteTokens *tokens, size_t d, const Images *images, float *out);
 
 /* For a few query tokens: lane = dimension. query [count, d] row-major; the rows of a byte query are padded with zeros
  * to `width`, a multiple of 32, and each query token has one step and one weight. */

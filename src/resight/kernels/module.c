@@ -129,15 +129,15 @@ static int check_bytes(ByteTokens *tokens, const Py_buffer *values, const Py_buf
 }
 
 /* (values [P, d/4, 16, 4] i8, start16 [P, 16, 2] i16, start32 [P, 16] i32, steps [P × 16], weights [P × 16], d,
- *  tokens [n, d] u8, steps [n], shifts [n], offsets, rows, begin, end, out, wide) */
+ *  tokens [n, d] u8, steps [n], shifts [n], offsets, rows, begin, end, out, sums: 0 narrow, 1 wide, 2 with VNNI) */
 static PyObject *py_int8(PyObject *self, PyObject *args)
 {
     (void)self;
     Py_buffer b[11] = {{0}};
     long long d, begin, end;
-    int wide;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*Ly*y*y*y*z*LLw*p", &b[0], &b[1], &b[2], &b[3], &b[4], &d, &b[5], &b[6], &b[7],
-                          &b[8], &b[9], &begin, &end, &b[10], &wide)) {
+    int sums;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*Ly*y*y*y*z*LLw*i", &b[0], &b[1], &b[2], &b[3], &b[4], &d, &b[5], &b[6], &b[7],
+                          &b[8], &b[9], &begin, &end, &b[10], &sums)) {
         release(b, 11);
         return NULL;
     }
@@ -151,7 +151,7 @@ static PyObject *py_int8(PyObject *self, PyObject *args)
     if (fits) {
         const ByteQuery query = {b[0].buf, b[1].buf, b[2].buf, b[3].buf, b[4].buf, lanes / LANES};
         Py_BEGIN_ALLOW_THREADS;
-        (wide ? maxsim_int8_wide : maxsim_int8)(&query, &tokens, (size_t)d, &images, b[10].buf);
+        (sums == 2 ? maxsim_int8_vnni : sums ? maxsim_int8_wide : maxsim_int8)(&query, &tokens, (size_t)d, &images, b[10].buf);
         Py_END_ALLOW_THREADS;
     }
     return finish(b, 11, fits, 0);

@@ -1,6 +1,7 @@
 """Signals → the probability that query and image show the very same instance.
 
-Logistic: log-odds = bias + Σ_s weight_s · f(x_s). f is log(1 + x) for the signals in LOGARITHMIC; log(1 + x −
+Logistic: log-odds = bias + Σ_s weight_s · f(x_s). f is log(1 + x) for the signals in LOGARITHMIC, also
+those of further key points (xfeat_inliers); log(1 + x −
 UNREMARKABLE), and 0 below that, for the robust z-score of one of several branches; ± log(1 + |x|) for a lead, which may
 be negative; x up to MOST_EXCESS for an excess; and x for similarities. A missing signal counts as 0: an image that was
 not verified has no inliers. A calibration belongs to the signals that it was fitted on, e.g. ("asmk", "standout",
@@ -26,7 +27,7 @@ from resight.files.durable import sync_file, sync_folder
 from resight.search.shortlist import ShortlistSignals
 from resight.types import Ranking
 
-LOGARITHMIC = frozenset({"inliers", "significance", "standout"})
+LOGARITHMIC = ("inliers", "significance", "standout")
 # The best of thirty wrong candidates usually has a smaller robust z-score. Without this floor, a branch that sees
 # nothing in the query (local features at night) would outvote the one that finds the answer.
 UNREMARKABLE = 5.0
@@ -180,7 +181,7 @@ def _shape(name: str, value: Number) -> Number:
         return cast(Number, np.log1p(np.maximum(value - UNREMARKABLE, 0.0)))
     if name.endswith("_excess"):
         return cast(Number, np.clip(value, -MOST_EXCESS, MOST_EXCESS))
-    return cast(Number, np.log1p(value)) if name in LOGARITHMIC else value
+    return cast(Number, np.log1p(value)) if name.endswith(LOGARITHMIC) else value
 
 
 def _newton(

@@ -102,9 +102,12 @@ def fit_fundamental(
     """Twice the iterations of the homography: seven points are all inliers less often than four."""
     if len(query) < FEWEST["fundamental"]:
         return None
-    transform, mask = cv2.findFundamentalMat(
-        query[:, :2], image[:, :2], cv2.USAC_MAGSAC, tolerance / 2, 0.999, 2 * iterations
-    )
+    try:
+        transform, mask = cv2.findFundamentalMat(
+            query[:, :2], image[:, :2], cv2.USAC_MAGSAC, tolerance / 2, 0.999, 2 * iterations
+        )
+    except cv2.error:  # OpenCV 5 fails on some degenerate samples
+        return None
     if transform is None or transform.shape != (3, 3) or mask is None:
         return None
     inliers = mask.ravel().astype(bool)

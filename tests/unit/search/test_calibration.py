@@ -35,6 +35,11 @@ def test_log_odds_by_hand():
     assert HAND_MADE.log_odds({"asmk": 0.1, "inliers": 9}) == pytest.approx(-1 + math.log(10))
 
 
+def test_signals_of_further_key_points_have_the_shape_of_the_first():
+    further = Calibration(bias=0.0, weights={"xfeat_inliers": 1.0, "best_significance": 1.0})
+    assert further.log_odds({"xfeat_inliers": 9, "best_significance": 99}) == pytest.approx(math.log(1000))
+
+
 def test_a_missing_signal_counts_as_zero_and_an_unknown_one_not_at_all():
     assert HAND_MADE.log_odds({"asmk": 0.1}) == pytest.approx(-1)
     assert HAND_MADE.log_odds({"asmk": 0.1, "weather": 99}) == pytest.approx(-1)

@@ -46,6 +46,7 @@ COMMANDS = {  # command → its module, and the function or group of commands th
     "plan": ("plan", "plan"),
     "export": ("index", "export"),
     "info": ("info", "info"),
+    "doctor": ("doctor", "doctor"),
     "verify": ("upkeep", "verify"),
     "repair": ("upkeep", "repair"),
     "backup": ("upkeep", "backup"),

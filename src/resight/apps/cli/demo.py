@@ -15,7 +15,7 @@ import typer
 
 from resight.apps import terminal
 from resight.apps.cli.options import Json
-from resight.errors import MissingExtra
+from resight.errors import MissingExtra, install_extra
 
 if TYPE_CHECKING:
     from resight.collection import Collection
@@ -145,7 +145,7 @@ def find_photos() -> Path:
             "the photographs of the demo are not installed",
             expected="the Python package mvtb-data",
             actual=str(error),
-            fix="pip install 'resight[demo]'",
+            fix=install_extra("demo"),
         ) from error
 
 

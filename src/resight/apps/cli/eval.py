@@ -40,7 +40,7 @@ def evaluate(
     settings: Set = None,
     curve: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Plot quality against: shortlist (its size), or compression."),
+        typer.Option(metavar="NAME", help="Plot quality against shortlist size (shortlist) or compression."),
     ] = None,
     steps: Annotated[
         str | None, typer.Option(help="Points of the curve, e.g. 10,50,100 or 5%,10% or fp32,int8,pq52x8.")

@@ -18,6 +18,7 @@ from resight.apps.cli.options import (
     complete,
     open_cache,
     refuse_ids,
+    refuse_swapped,
 )
 from resight.errors import InputError
 
@@ -164,6 +165,7 @@ def delete(
     """Remove images from a collection, never the files themselves."""
     from resight.collection import open_collection
 
+    refuse_swapped(collection, ids)
     opened = open_collection(collection, must_exist=True)
     known = opened.view().stamps
     missing = [id for id in dict.fromkeys(ids) if id not in known]

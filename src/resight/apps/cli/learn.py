@@ -105,7 +105,10 @@ def calibrate(
     collection: Annotated[Path, typer.Argument(help="The collection.")],
     pairs: Annotated[
         Path | None,
-        typer.Option(help="CSV with the columns query (a path), id, same (1 or 0); default: by label."),
+        typer.Option(
+            help="CSV with the columns query (a path or an id), id, same (1 or 0); or what `resight votes --out` "
+            "wrote. Default: by label."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json, Set
+from resight.apps.cli.options import Json, Set, refuse_swapped
 
 if TYPE_CHECKING:
     from resight.geodesy import PositionEstimate
@@ -34,6 +34,7 @@ def locate(
     import resight
     from resight.apps.cli.search import open_to_search
 
+    refuse_swapped(collection, list(map(str, images)))
     opened = open_to_search(collection, settings)
     located = resight.locate(opened, images, sequence=sequence, progress=terminal.progress)
     if json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resight.apps import terminal
-from resight.apps.cli.options import Json, Where
+from resight.apps.cli.options import Json, Where, refuse_swapped
 
 if TYPE_CHECKING:
     from resight.audit.likeness.find_lookalikes import Lookalike, Lookalikes
@@ -40,6 +40,7 @@ def lookalikes(
     """
     import resight
 
+    refuse_swapped(collection, [str(image)])
     result = resight.lookalikes(
         collection,
         image,

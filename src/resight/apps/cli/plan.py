@@ -12,6 +12,9 @@ from resight.errors import InputError
 if TYPE_CHECKING:
     from resight.collection.plan.cluster import Figure
 
+DEFAULTS = (16, 64, 1000, 0.80, 2, 168, 500, None)  # of the options of a cluster
+LARGE = 1_000_000  # images
+
 
 def plan(
     path: Annotated[Path | None, typer.Argument(help="The folder or manifest to index.")] = None,
@@ -33,7 +36,8 @@ def plan(
 ) -> None:
     """Estimate time, memory, disk and cost of an index.
 
-    Probes a few images here, and also plans the machines of a cluster. Writes nothing.
+    Probes a few images here. With --images, an option of a machine, or a million images and more, also plans the
+    machines of a cluster. Writes nothing.
     """
     import resight
     from resight import recipe as recipes
@@ -70,6 +74,10 @@ def plan(
         terminal.echo(
             f"{found.unreadable} of the probed images cannot be read; `resight data check folder PATH` lists them all"
         )
+    asked = (node_cores, node_memory, node_disk, price, replication, deadline, latency, shards)
+    if images is None and found.images < LARGE and asked == DEFAULTS:
+        terminal.echo("one machine serves this; --images NUMBER plans for more, with the machines of a cluster")
+        return None
     title = f"On machines of {node_cores} cores, {node_memory:g} GB of memory and {node_disk:g} GB of disk"
     rows = [[figure.name, format_value(figure), figure.how] for figure in cluster]
     terminal.print_table(title, ("", "", "derivation"), rows, right=(1,))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from resight.evaluate.suggest import Sample
 
-PRESETS = ("sift_tokens", "sift", "tokens", "regions")
+PRESETS = ("sift_tokens", "products", "sift", "tokens", "regions")
 MANIFESTS = (".csv", ".json", ".jsonl", ".ndjson")
 
 

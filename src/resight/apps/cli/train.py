@@ -161,4 +161,5 @@ def _print_head(trained: "Training") -> None:
     for a, b in report.contradictions:
         terminal.echo(f"marked different, but linked by other pairs: {terminal.clean(a)} and {terminal.clean(b)}")
     terminal.echo(report.verdict)
-    terminal.echo(f"use it with: resight index … --recipe {report.recipe}")
+    if report.kept:
+        terminal.echo(f"use it with: resight index … --recipe {report.recipe}")

@@ -114,7 +114,8 @@ def _rank(
             found = replace(hit, entry=number, a=name)
             if number not in best or best[number].score < found.score:
                 best[number] = found
-    return Ranked(tuple(sorted(best.values(), key=lambda one: (-one.score, one.entry))), tuple(skipped))
+    # Of equal scores, which calibrated ones often are, the search's own order tells more than the number of an entry.
+    return Ranked(tuple(sorted(best.values(), key=lambda one: -one.score)), tuple(skipped))
 
 
 def _search(

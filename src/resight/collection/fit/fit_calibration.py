@@ -1,10 +1,12 @@
 """A calibration fitted on a collection's own labelled pairs.
 
-In: a CSV file with the columns query (path of an image), id (in the collection) and same (1 or 0); or the labels of the
-collection, of which every image is then searched among the others, and images with its label show the same instance.
-Out: a Calibration (search/calibration.py).
+In: a CSV file with the columns query (path of an image, or an id), id (in the collection) and same (1 or 0); votes as
+`resight votes --out` writes them (a, b, reviewer, verdict), of which the majority of each pair counts; or the labels of
+the collection, of which every image is then searched among the others, and images with its label show the same
+instance. Out: a Calibration (search/calibration.py).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from resight.errors import InputError
 from resight.search import calibration
 
 CANDIDATES = 30
+SAME, DIFFERENT = "same", "different"  # verdicts of votes
 Sample = tuple[calibration.Signals, bool]
 
 
@@ -50,7 +53,8 @@ def _from_labels(collection: Collection, progress: Progress | None) -> Iterator[
 def _from_file(collection: Collection, path: Path, progress: Progress | None) -> Iterator[Sample]:
     known = _read(path)
     for done, (query, truths) in enumerate(known.items(), start=1):
-        ranking = collection.ask(query, k=max(CANDIDATES, len(truths))).ranking
+        file = path.parent / query
+        ranking = collection.ask(file if file.exists() else query, k=max(CANDIDATES, len(truths))).ranking
         for name in ranking.ids:
             if name in truths:
                 yield ranking.signals[name], truths[name]
@@ -58,8 +62,35 @@ def _from_file(collection: Collection, path: Path, progress: Progress | None) ->
             progress(done, len(known))
 
 
-def _read(path: Path) -> dict[Path, dict[str, bool]]:
-    known: dict[Path, dict[str, bool]] = {}
+def _read(path: Path) -> dict[str, dict[str, bool]]:
+    """Query → id → whether both show the same object."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        columns = {name.strip() for name in file.readline().split(",")}
+    if {"a", "b"} <= columns and "query" not in columns:
+        return _count_votes(path, "verdict" if "verdict" in columns else "same")
+    known: dict[str, dict[str, bool]] = {}
     for line, row in read_table(path, ("query", "id", "same"), "name the columns in the first line"):
-        known.setdefault(path.parent / row["query"], {})[row["id"]] = is_same(row["same"], path, line)
+        known.setdefault(row["query"], {})[row["id"]] = is_same(row["same"], path, line)
+    return known
+
+
+def _count_votes(path: Path, column: str) -> dict[str, dict[str, bool]]:
+    """The majority of each pair; a tie and other verdicts than same and different decide nothing."""
+    tally: Counter[tuple[str, str]] = Counter()
+    for line, row in read_table(path, ("a", "b", column), "name the columns in the first line"):
+        verdict = row[column]
+        if column == "same":
+            verdict = SAME if is_same(verdict, path, line) else DIFFERENT
+        tally[row["a"], row["b"]] += {SAME: 1, DIFFERENT: -1}.get(verdict, 0)
+    known: dict[str, dict[str, bool]] = {}
+    for (a, b), balance in tally.items():
+        if balance:
+            known.setdefault(a, {})[b] = balance > 0
+    if not known:
+        raise InputError(
+            f"{path} decides no pair",
+            expected="votes same and different",
+            actual=f"{len(tally):,} pairs without a majority",
+            fix="vote on more pairs with `resight review`",
+        )
     return known

@@ -16,7 +16,7 @@ import numpy as np
 
 from resight.data.maps.map_image import MapGrid, Window
 from resight.data.maps.map_label import choose_radius, make_grid, place_pole
-from resight.errors import ManifestError, MissingExtra
+from resight.errors import ManifestError, MissingExtra, install_extra
 
 OVERVIEW = 1024  # longer side of the reduced map whose percentiles set the stretch
 CACHE = "64"  # MB of decoded blocks that GDAL keeps
@@ -52,7 +52,7 @@ def open_geotiff(path: Path, bounds: tuple[float, ...], radius: float | None) ->
             f"the bounds of {path} are read by the Python package 'rasterio', which is not installed",
             expected="'rasterio' to be importable, or the map's bounds",
             actual=str(error),
-            fix="pip install 'resight[geo]', or give the bounds: west, south, east, north in degrees",
+            fix=f"{install_extra('geo')}, or give the bounds: west, south, east, north in degrees",
         ) from error
     try:
         source = rasterio.open(path)

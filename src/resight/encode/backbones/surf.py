@@ -13,7 +13,7 @@ import numpy as np
 
 from resight.encode.backbones import About
 from resight.encode.backbones._key_points import extract_each, order_strongest, reduce_to, scale_back
-from resight.errors import MissingExtra
+from resight.errors import MissingExtra, install_extra
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 from resight.vectors import l2_normalise
@@ -49,7 +49,7 @@ def find_mahotas() -> ModuleType:
             "SURF needs the Python package 'mahotas', which is not installed",
             expected="'mahotas' to be importable",
             actual=str(error),
-            fix="pip install 'resight[places]'",
+            fix=install_extra("places"),
         ) from error
     module: ModuleType = surf
     return module

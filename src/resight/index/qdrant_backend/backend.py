@@ -17,7 +17,7 @@ from pickle import UnpicklingError
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
-from resight.errors import ClusterError, CollectionBusy, CollectionError, MissingExtra, StorageError
+from resight.errors import ClusterError, CollectionBusy, CollectionError, MissingExtra, StorageError, install_extra
 from resight.types import FloatArray
 
 Number = int | str  # of a point; a string is a UUID
@@ -105,7 +105,7 @@ def load_backend(name: Literal["client", "edge"]) -> ModuleType:
             f"Qdrant needs the Python package {error.name!r}, which is not installed",
             expected=f"{error.name!r} to be importable",
             actual=str(error),
-            fix="pip install 'resight[qdrant]'",
+            fix=install_extra("qdrant"),
         ) from error
 
 

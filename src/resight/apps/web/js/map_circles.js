@@ -9,6 +9,9 @@ const REACH = 6; // pixels beside a circle that still mean it
 const POLE = 0.05; // least cosine of a latitude
 const MARGIN = 1.5;
 const ELLIPSE = 6; // pixels of a radius from which an ellipse is told from a circle
+const CELL = 9; // pixels; of circles too small to be seen as such, one dot per cell stands for all
+const FEW = 500; // circles, up to which all are drawn as such
+const DOT = 1.2; // pixels of its radius
 
 // The part of the globe's picture that is in view; it repeats every 360 degrees, within the edges of the map.
 export function paintMosaic(pen, { plane, mosaic }, { screen, scale, width, height }) {
@@ -33,17 +36,34 @@ export function paintMosaic(pen, { plane, mosaic }, { screen, scale, width, heig
 }
 
 // All circles on a canvas of their own, MARGIN times as wide and high as the view. It is moved and scaled with the map, so
-// that thousands of circles are drawn only when the map stands still.
+// that thousands of circles are drawn only when the map stands still. Where there are many small ones, dots keep the
+// ground visible.
 export function drawLayer(globe, { positions, points, scale, centre, width, height, dense, colour }) {
   const [wide, high] = [width * MARGIN, height * MARGIN];
   const canvas = new OffscreenCanvas(Math.ceil(wide * dense), Math.ceil(high * dense));
   const pen = canvas.getContext("2d");
   pen.setTransform(dense, 0, 0, dense, 0, 0);
+  const cells = new Map();
   const inside = points.flatMap(([right, down], place) => {
     const [x, y] = [wide / 2 + (right - centre[0]) * scale, high / 2 + (down - centre[1]) * scale];
     const [rx, ry] = radiiOf(globe, positions, place, scale);
-    return x + rx >= 0 && y + ry >= 0 && x - rx <= wide && y - ry <= high ? [[x, y, rx, ry]] : [];
+    if (x + rx < 0 || y + ry < 0 || x - rx > wide || y - ry > high) {
+      return [];
+    }
+    if (points.length > FEW && globe.radii[place] * scale < LEAST) {
+      cells.set(`${Math.floor(x / CELL)} ${Math.floor(y / CELL)}`, [x, y]);
+      return [];
+    }
+    return [[x, y, rx, ry]];
   });
+  pen.fillStyle = colour("circle");
+  pen.globalAlpha = 0.6;
+  for (const [x, y] of cells.values()) {
+    pen.beginPath();
+    pen.arc(x, y, DOT, 0, 7);
+    pen.fill();
+  }
+  pen.globalAlpha = 1;
   for (const [style, line] of strokesOf(globe, colour("circle"), 1.25)) {
     Object.assign(pen, { strokeStyle: style, lineWidth: line });
     for (const circle of inside) {
