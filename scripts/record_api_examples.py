@@ -201,7 +201,8 @@ def shorten(value: Any) -> Any:
         return {name: shorten(one) for name, one in value.items()}
     if isinstance(value, list):
         is_box = len(value) == 4 and all(isinstance(one, (int, float)) for one in value)
-        return [shorten(one) for one in (value if is_box else value[:ENTRIES])]
+        is_matrix = len(value) == 3 and all(isinstance(one, (int, float, list)) for one in value)
+        return [shorten(one) for one in (value if is_box or is_matrix else value[:ENTRIES])]
     if isinstance(value, str) and len(value) > LONGEST and " " not in value:
         return value[:LONGEST] + "…"
     return round(value, 4) if isinstance(value, float) else value

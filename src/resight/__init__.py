@@ -15,6 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from resight.client.async_client import AsyncClient
+    from resight.client.sync_client import Client
     from resight.collection import Collection
     from resight.collection import open_collection as open
     from resight.collection.add import AddReport
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "AddReport": ("resight.collection.add", "AddReport"),
     "Answer": ("resight.collection.answer", "Answer"),
+    "AsyncClient": ("resight.client.async_client", "AsyncClient"),
     "Box": ("resight.types", "Box"),
+    "Client": ("resight.client.sync_client", "Client"),
     "Collection": ("resight.collection", "Collection"),
     "Embeddings": ("resight.collection.embeddings", "Embeddings"),
     "Evidence": ("resight.types", "Evidence"),
@@ -72,7 +76,9 @@ _PACKAGES = ("audit", "evaluate", "train")  # that can be called
 __all__ = [
     "AddReport",
     "Answer",
+    "AsyncClient",
     "Box",
+    "Client",
     "Collection",
     "Embeddings",
     "Evidence",

@@ -15,7 +15,10 @@
     │   ├── MissingFile             a file that a recipe names does not exist
     │   └── MissingWeights          a network's weights are not here and cannot be downloaded
     ├── ClusterError          6     nodes of a cluster are lost, do not answer or run different versions
-    └── TrainingError         7     training cannot go on; the last checkpoint is intact
+    ├── TrainingError         7     training cannot go on; the last checkpoint is intact
+    └── ServiceError          8     a service that `resight.Client` calls does not answer, or not as it should
+        ├── AccessDenied            it wants another key
+        └── ServiceBusy             it refused for now, also when asked again
 
 Each error has up to four parts: the problem, what resight expected, what it got, and how to fix it.
 """
@@ -147,6 +150,20 @@ class TrainingError(ResightError):
     """Training cannot go on; the last checkpoint is intact."""
 
     exit_code = 7
+
+
+class ServiceError(ResightError):
+    """A service does not answer, or not as it should; raised by `resight.Client`."""
+
+    exit_code = 8
+
+
+class AccessDenied(ServiceError):
+    """The service wants another key: none was sent, it is wrong, or it may not do this."""
+
+
+class ServiceBusy(ServiceError):
+    """The service refused for now, also when it was asked again."""
 
 
 def install_extra(extra: str) -> str:

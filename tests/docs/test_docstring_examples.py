@@ -8,14 +8,17 @@ import importlib
 import inspect
 import itertools
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support.serving import serve
 
 import resight
 
+ADDRESS = "http://127.0.0.1:8080"  # of the service in examples of clients
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "python.md"
 DIRECTIVE = re.compile(r"^::: (?P<path>[\w.]+)\n(?P<options>(?:    .*\n)*)", re.MULTILINE)
 MEMBERS = re.compile(r"members: \[(.*)\]")
@@ -155,10 +158,29 @@ def test_a_function_outside_a_class_has_an_example(entry: Entry) -> None:
     assert "\nExamples:\n" in entry.doc
 
 
-@pytest.mark.parametrize("entry", EXAMPLES, ids=name_entry)
+@pytest.fixture(scope="module")
+def service(photo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a service, and a copy of the folder whose collection it serves."""
+    folder = Path(shutil.copytree(photo_folder, tmp_path_factory.mktemp("served") / "folder"))
+    with serve(folder / "photos.resight") as server:
+        yield server.address, folder
+
+
+@pytest.mark.parametrize("entry", [entry for entry in EXAMPLES if ADDRESS not in entry.doc], ids=name_entry)
 def test_the_example_of_a_docstring_runs(entry: Entry, own_photo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(own_photo_folder)
-    test = doctest.DocTestParser().get_doctest(entry.doc, {}, entry.path, None, None)
+    check_example(entry.path, entry.doc)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in EXAMPLES if ADDRESS in entry.doc], ids=name_entry)
+def test_the_example_of_a_client_runs(entry: Entry, service: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    address, folder = service
+    monkeypatch.chdir(folder)
+    check_example(entry.path, entry.doc.replace(ADDRESS, address))
+
+
+def check_example(path: str, doc: str) -> None:
+    test = doctest.DocTestParser().get_doctest(doc, {}, path, None, None)
     printed: list[str] = []
     outcome = doctest.DocTestRunner(verbose=False).run(test, out=printed.append)
     assert outcome.attempted and not outcome.failed, "".join(printed)

@@ -14,7 +14,9 @@ import resight
 NAMES = [
     "AddReport",
     "Answer",
+    "AsyncClient",
     "Box",
+    "Client",
     "Collection",
     "Embeddings",
     "Evidence",
@@ -41,7 +43,7 @@ NAMES = [
     "train",
     "wrap_encoder",
 ]
-HEAVY = {"cv2", "faiss", "fastapi", "lance", "lancedb", "onnxruntime", "pyarrow", "scipy", "torch"}
+HEAVY = {"cv2", "faiss", "fastapi", "httpx", "lance", "lancedb", "onnxruntime", "pyarrow", "scipy", "torch"}
 
 
 def test_the_public_names_are_these():

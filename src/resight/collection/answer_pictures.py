@@ -25,15 +25,23 @@ if TYPE_CHECKING:
 
 SIDE = 640  # pixels of the longer side of a drawn image
 SHOWN = 10  # hits of an answer in a notebook
+ReadStored = Callable[[str, Path], Picture]  # an image of the collection, by its id and its file
 
 
 class AnswerPictures:
     """Draws the hits of one answer."""
 
-    def __init__(self, query: Query, paths: Mapping[str, Path], explain: Callable[[Hit], Evidence]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        paths: Mapping[str, Path],
+        explain: Callable[[Hit], Evidence],
+        read: ReadStored | None = None,
+    ) -> None:
         self._query = query
         self._paths = paths  # id of a hit → its file
         self._explain = explain
+        self._read = read or _read
 
     def draw(self, found: Hit | Evidence) -> "Image.Image":
         """The query beside the image: lines between matching points, or numbers on matching parts, and the box."""
@@ -58,7 +66,7 @@ class AnswerPictures:
 
         tiles = [Tile(self._read_query().pixels, "query", self._query.id)]
         for rank, hit in enumerate(hits, start=1):
-            tiles.append(Tile(_draw_hit(hit), f"{rank}  {_describe(hit)}", hit.id, is_likely(hit.probability)))
+            tiles.append(Tile(self._draw_hit(hit), f"{rank}  {_describe(hit)}", hit.id, is_likely(hit.probability)))
         return draw_sheet(tiles)
 
     def answer_to_html(self, verdict: str, hits: Sequence[Hit], notes: Sequence[str]) -> str:
@@ -67,12 +75,12 @@ class AnswerPictures:
 
         cards = [Card(_try(lambda: self._read_query().pixels), ("query", self._query.id))]
         for rank, hit in enumerate(hits[:SHOWN], start=1):
-            cards.append(Card(_try_hit(hit), (f"{rank}  {_describe(hit)}", hit.id), is_likely(hit.probability)))
+            cards.append(Card(self._try_hit(hit), (f"{rank}  {_describe(hit)}", hit.id), is_likely(hit.probability)))
         more = [f"… and {len(hits) - SHOWN:,} more hits"] if len(hits) > SHOWN else []
         return draw_gallery(verdict, cards, [*more, *notes])
 
     def to_html(self, found: Hit | Evidence) -> str:
-        return _hit_to_html(found) if isinstance(found, Hit) else self._evidence_to_html(found)
+        return self._hit_to_html(found) if isinstance(found, Hit) else self._evidence_to_html(found)
 
     def _evidence_to_html(self, evidence: Evidence) -> str:
         from resight.explain.draw import overlay_heat
@@ -113,7 +121,21 @@ class AnswerPictures:
         return picture if is_whole else replace(picture, pixels=_mark(picture, [self._query.outline]))
 
     def _read_image(self, evidence: Evidence) -> Picture:
-        return _read(evidence.image_id, self._paths[evidence.image_id])
+        return self._read(evidence.image_id, self._paths[evidence.image_id])
+
+    def _draw_hit(self, hit: Hit) -> "Pixels":
+        return _mark(self._read(hit.id, hit.path), [hit.box, *hit.other_boxes])
+
+    def _try_hit(self, hit: Hit) -> "Pixels | None":
+        return _try(lambda: self._draw_hit(hit))
+
+    def _hit_to_html(self, hit: Hit) -> str:
+        from resight.explain.format import format_value
+        from resight.explain.notebook import Card, draw_gallery
+
+        facts = [str(hit.path), *_describe_box(hit)]
+        facts += [f"{name}: {format_value(value)}" for name, value in hit.attributes.items()]
+        return draw_gallery(f"{hit.id}: {_describe(hit)}", [Card(self._try_hit(hit))], facts)
 
 
 def collection_to_html(title: str, records: Iterable[ImageRecord], images: int, notes: Sequence[str]) -> str:
@@ -130,15 +152,6 @@ def _read_pixels(name: str, path: Path) -> "Pixels":
     return _read(name, path).pixels
 
 
-def _hit_to_html(hit: Hit) -> str:
-    from resight.explain.format import format_value
-    from resight.explain.notebook import Card, draw_gallery
-
-    facts = [str(hit.path), *_describe_box(hit)]
-    facts += [f"{name}: {format_value(value)}" for name, value in hit.attributes.items()]
-    return draw_gallery(f"{hit.id}: {_describe(hit)}", [Card(_try_hit(hit))], facts)
-
-
 def _describe(found: Hit | Evidence) -> str:
     chance = format_probability(found.probability)
     return f"{chance} {format_verdict(found.probability)}" if found.probability is not None else "not calibrated"
@@ -150,14 +163,6 @@ def _describe_box(found: Hit | Evidence) -> list[str]:
     if found.box is None:
         return []
     return [", ".join(filter(None, (f"box {format_box(found.box)}", format_origin(found.located_by))))]
-
-
-def _draw_hit(hit: Hit) -> "Pixels":
-    return _mark(_read(hit.id, hit.path), [hit.box, *hit.other_boxes])
-
-
-def _try_hit(hit: Hit) -> "Pixels | None":
-    return _try(lambda: _draw_hit(hit))
 
 
 def _try(draw: "Callable[[], Pixels]") -> "Pixels | None":

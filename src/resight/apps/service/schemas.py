@@ -157,6 +157,8 @@ class PointMatch(BaseModel):
     model: str
     inliers: int
     tentative: int
+    significance: Annotated[float, Field(description="-log10 of the number of such models to expect by chance.")]
+    transform: Annotated[list[list[float]], Field(description="3 × 3, query to image; or the fundamental matrix.")]
     points: list[tuple[float, float, float, float]]
 
 
@@ -197,6 +199,7 @@ class SearchAnswer(BaseModel):
     collection: str
     version: int
     images: int
+    searched: Annotated[int, Field(description="Images that meet the filters.")]
     query: QueryInfo
     hits: list[Hit]
     seconds: dict[str, float]

@@ -177,6 +177,7 @@ def serialize_search(
         "collection": decoded.form.collection,
         "version": view.version,
         "images": len(view),
+        "searched": answer.searched,
         "query": serialize_query(answer.query, decoded.thumbnail),
         **content,
         "seconds": {"read": decoded.read_seconds, **content["seconds"]},

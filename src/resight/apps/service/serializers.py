@@ -6,6 +6,7 @@ The JSON is ASCII without NaN or infinity, so that every reader accepts it.
 import base64
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -161,7 +162,14 @@ def _serialize_box(box: tuple[float, ...] | None) -> list[float] | None:
 def serialize_match(match: Match) -> JsonObject:
     step = max(1, math.ceil(len(match.points) / MAX_POINTS))  # an even sample: the points are in no order
     points = np.round(match.points[::step].astype(float), 1).tolist()
-    return {"model": match.model, "inliers": match.inliers, "tentative": match.tentative, "points": points}
+    return {
+        "model": match.model,
+        "inliers": match.inliers,
+        "tentative": match.tentative,
+        "significance": min(float(match.significance), sys.float_info.max),
+        "transform": match.transform.astype(float).tolist(),
+        "points": points,
+    }
 
 
 def _serialize_heat(heat: FloatArray | None) -> JsonObject | None:

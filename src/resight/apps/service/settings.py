@@ -1,6 +1,7 @@
 """The settings of a service. Its processes receive them as JSON in an environment variable, which holds secrets."""
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Mapping
@@ -18,8 +19,28 @@ MEGABYTE = 2**20
 PATHS = ("reports", "training", "mosaic", "tls_cert", "tls_key", "audit_log")
 
 
-def count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def count_cores(system: Path = Path("/")) -> int:
+    """The cores that this process may use: those it may run on, or fewer where its cgroup limits their time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(cores, read_cpu_limit(system))))
+
+
+def read_cpu_limit(system: Path) -> float:
+    """The CPU limit of a container or a systemd unit, in cores (cgroup v2); infinite where there is none."""
+    try:
+        own = (system / "proc/self/cgroup").read_text(encoding="ascii").partition("0::/")[2].partition("\n")[0]
+    except (OSError, ValueError):
+        return math.inf
+    folder = system / "sys/fs/cgroup"
+    return min(_read_limit(level / "cpu.max") for level in (folder, folder / own, *(folder / own).parents))
+
+
+def _read_limit(file: Path) -> float:
+    try:
+        quota, period = file.read_text(encoding="ascii").split()
+        return float(quota) / float(period)
+    except (OSError, ValueError):  # no such level, or "max"
+        return math.inf
 
 
 @dataclass(frozen=True)
