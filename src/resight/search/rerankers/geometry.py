@@ -9,7 +9,8 @@ model.
 A recipe may have it several times, for several kinds of key points (`branch`, `prefix`): SIFT stands any turn, learnt
 key points stand other light and viewpoints. An image keeps its most significant match, and only that counts in its
 score. `joined` makes its significance the only signal of the later one: two kinds of key points see the same things, so
-that the sum of both would count twice, and learnt ones alone mistake products of one shape for each other.
+that the sum of both would count twice. Learnt ones mistake products of one shape for each other, so that they are asked
+only where the first convince for no candidate.
 """
 
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from resight.types import Box, Choice, Descriptors, Match, Query, Ranking
 
 Within = Literal["image", "region", "both"]
 AROUND = 0.5  # of the sides of a region, on each side
+CONVINCING = 20.0  # significance of a match from which further key points, joined with the first, are not asked
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Config:
     matcher: Choice | None = None  # plug-in that pairs key points; None: ratio, with the two settings above
     branch: int | None = None  # number of the branch with the local features, from 0; None: the first that has some
     prefix: str = ""  # of its signals, where a recipe has several of them: "xfeat_" gives xfeat_inliers
-    joined: bool = False  # instead, one signal: the significance of the best match of this and earlier key points
+    joined: bool = False  # instead, one signal: the best significance of this and earlier key points, if those fail
     tolerance: float = 6.0  # pixels by which an inlier may miss the model in the database image (fundamental: half)
     iterations: int = 2000  # most iterations of the robust estimation (MAGSAC); fundamental takes twice as many
     within: Within = "image"  # match key points of the whole image, of its best region, or of either
@@ -88,6 +90,8 @@ class Geometry:
         if not looked_at:
             return ranking
         matches: dict[str, Match] = {}
+        if len(self.signals) == 1 and _is_convincing(ranking):
+            return _reorder(ranking, looked_at, matches, self.signals)
         for chunk in gallery.descriptors(branch, looked_at):
             for image in _split(chunk):
                 parts = self._choose_parts(image, ranking.regions.get(image.id))
@@ -127,6 +131,10 @@ def _reorder(
             signals[name] |= zip(names, values, strict=True)
     ids = tuple(ranking.ids[row] for row in order)
     return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches=kept)
+
+
+def _is_convincing(ranking: Ranking) -> bool:
+    return any(match.significance >= CONVINCING for match in ranking.matches.values())
 
 
 def _significance(ranking: Ranking, name: str) -> float:
