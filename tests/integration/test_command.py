@@ -44,6 +44,7 @@ def test_the_json_of_a_search_has_exactly_these_keys(indexed: Path, scenes: Path
         "asmk_standout",
         "aggregated",
         "aggregated_standout",
+        "best_significance",
         "layout",
         "layout_excess",
         "inliers",
@@ -113,7 +114,7 @@ def test_info_tells_what_a_collection_is(indexed: Path) -> None:
     facts = run("info", indexed, "--json").answer
     assert (facts["images"], facts["format"], facts["calibration"]) == (12, 2, "shipped")
     assert facts["recipe"]["name"] == "sift_tokens"
-    assert len(facts["spaces"]) == len(facts["recipe"]["branches"]) == 4
+    assert len(facts["spaces"]) == len(facts["recipe"]["branches"]) == 5
     assert facts["store_bytes"] > facts["index_bytes"] > 0
     assert "recipe        sift_tokens" in run("info", indexed).out
 

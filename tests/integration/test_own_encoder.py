@@ -70,7 +70,7 @@ def test_another_version_is_refused_and_so_is_another_encoder(tmp_path: Path) ->
 def test_an_encoder_takes_the_place_of_a_recipe_s_network(scenes: Path, tmp_path: Path) -> None:
     photos = resight.open(tmp_path / "c", "sift_tokens", encoder=wrap(cells))
     names = [branch.encoder.name for branch in photos.recipe.branches]
-    assert names == ["sift", "own", "sift", "own"]
+    assert names == ["sift", "own", "sift", "own", "xfeat"]  # key points stay
     photos.add(*sorted(scenes.iterdir())[:4])
     assert photos.search(scenes / "scene_02.jpg", k=1)[0].id == "scene_02.jpg"
     with pytest.raises(RecipeError, match="no branch for this encoder"):
