@@ -76,7 +76,7 @@ class Geometry:
             if config.joined
             else (f"{config.prefix}inliers", f"{config.prefix}significance")
         )
-        self._within, self._branch = config.within, config.branch
+        self._joined, self._within, self._branch = config.joined, config.within, config.branch
         choice = config.matcher
         matcher = (
             Ratio(config.ratio, config.mutual) if choice is None else matchers.build(choice.name, **choice.settings)
@@ -90,8 +90,8 @@ class Geometry:
         if not looked_at:
             return ranking
         matches: dict[str, Match] = {}
-        if len(self.signals) == 1 and _is_convincing(ranking):
-            return _reorder(ranking, looked_at, matches, self.signals)
+        if self._joined and _is_convincing(ranking):
+            return self._reorder(ranking, looked_at, matches)
         for chunk in gallery.descriptors(branch, looked_at):
             for image in _split(chunk):
                 parts = self._choose_parts(image, ranking.regions.get(image.id))
@@ -99,7 +99,22 @@ class Geometry:
                 best = max(filter(None, found), key=lambda match: match.significance, default=None)
                 if best is not None:
                     matches[image.id] = best
-        return _reorder(ranking, looked_at, matches, self.signals)
+        return self._reorder(ranking, looked_at, matches)
+
+    def _reorder(self, ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Match]) -> Ranking:
+        before = {name: _significance(ranking, name) for name in matches}
+        better = {name: match for name, match in matches.items() if match.significance > before[name]}
+        kept = {**matches, **ranking.matches, **better}
+        gains = {name: np.log1p(match.significance) - np.log1p(before[name]) for name, match in better.items()}
+        scores = ranking.scores + np.array([gains.get(name, 0.0) for name in ranking.ids], np.float32)
+        order = np.argsort(-scores, kind="stable")
+        signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
+        for name in {*looked_at, *kept} if self._joined else looked_at:
+            match = (kept if self._joined else matches).get(name)
+            values = (float(match.inliers), match.significance) if match else (0.0, 0.0)
+            signals[name] |= zip(self.signals, values[-len(self.signals) :], strict=True)
+        ids = tuple(ranking.ids[row] for row in order)
+        return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches=kept)
 
     def _choose_parts(self, image: LocalFeatures, region: Box | None) -> list[LocalFeatures]:
         """What to match of an image: all of it, the surroundings of its best region, or both."""
@@ -107,30 +122,6 @@ class Geometry:
             return [image]
         inside = _keep_inside(image, grow(region, AROUND))
         return [inside] if self._within == "region" else [image, inside]
-
-
-def _reorder(
-    ranking: Ranking, looked_at: tuple[str, ...], matches: dict[str, Match], names: tuple[str, ...]
-) -> Ranking:
-    better = {name: match for name, match in matches.items() if match.significance > _significance(ranking, name)}
-    gains = {
-        name: np.log1p(match.significance) - np.log1p(_significance(ranking, name)) for name, match in better.items()
-    }
-    scores = ranking.scores + np.array([gains.get(name, 0.0) for name in ranking.ids], np.float32)
-    order = np.argsort(-scores, kind="stable")
-    signals = {name: dict(ranking.signals.get(name, {})) for name in ranking.ids}
-    kept = {**{name: match for name, match in matches.items() if name not in ranking.matches}, **better}
-    kept = {**ranking.matches, **kept}
-    if len(names) == 1:
-        for name in {*looked_at, *kept}:
-            signals[name][names[0]] = kept[name].significance if name in kept else 0.0
-    else:
-        for name in looked_at:
-            match = matches.get(name)
-            values = (float(match.inliers), match.significance) if match else (0.0, 0.0)
-            signals[name] |= zip(names, values, strict=True)
-    ids = tuple(ranking.ids[row] for row in order)
-    return replace(ranking, ids=ids, scores=scores[order], signals=signals, matches=kept)
 
 
 def _is_convincing(ranking: Ranking) -> bool:
